@@ -1,0 +1,58 @@
+package api
+
+import "net/http"
+
+// Route is one row of a route table: everything the matcher, the authorizer and
+// the OpenAPI document need to know of an operation.
+type Route struct {
+	Method  string
+	Pattern string // "/runs/{runId}:pause"; a {name} is one path segment
+	ID      string // operationId of spec v2 path-manifest.json, or our own
+	Summary string // one sentence for the OpenAPI document
+	Spec    string // where the protocol text defines it, "runs.md §Cancel"
+	Scope   string // scope a credential must hold; empty for a public operation
+
+	// Protocol marks operations of the path manifest: only they carry
+	// OpenWOP-Version (spec v2 versioning.md §1.4).
+	Protocol bool
+
+	// Stream marks operations that stay open; they are not counted against the
+	// capacity for calls.
+	Stream bool
+
+	Query   []Param
+	Headers []Param
+	Body    *Body            // nil for an operation without a request body
+	Returns map[int]Response // success answers by status
+	Errors  []int            // statuses of the error envelope beyond 400, 401, 403, 404
+
+	Handle func(w http.ResponseWriter, r *Request) error
+}
+
+// Param is a query or header parameter.
+type Param struct {
+	Name        string
+	Description string
+	Required    bool
+	Schema      string // JSON Schema as JSON text
+}
+
+// Body is a request body.
+type Body struct {
+	Schema   string // name of a schema in schema/v2, or JSON text starting with {
+	Optional bool
+}
+
+// Response is a success answer.
+type Response struct {
+	Description string
+	Schema      string // as Body.Schema; empty for no body
+	ContentType string // default application/json
+}
+
+// Request is an HTTP request after matching: path parameters decoded.
+type Request struct {
+	*http.Request
+	Route  *Route
+	Params map[string]string
+}

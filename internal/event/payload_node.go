@@ -1,0 +1,118 @@
+package event
+
+import "github.com/go-json-experiment/json/jsontext"
+
+// NodeStart is the payload of node.started. Attempt counts from 0.
+type NodeStart struct {
+	NodeID  string `json:"nodeId"`
+	TypeID  string `json:"typeId"`
+	Attempt int    `json:"attempt"`
+}
+
+// Routing records which outgoing edges a finished node took, where any of them
+// carries a condition: the fold then never evaluates an expression.
+type Routing struct {
+	Edges []string `json:"edges"`
+}
+
+// NodeDone is the payload of node.completed.
+type NodeDone struct {
+	NodeID     string         `json:"nodeId"`
+	Outputs    jsontext.Value `json:"outputs,omitzero"`
+	DurationMs int64          `json:"durationMs"`
+	X          *Routing       `json:"x-fermata,omitzero"`
+}
+
+// NodeFail is the payload of node.failed.
+type NodeFail struct {
+	NodeID   string   `json:"nodeId"`
+	Error    Error    `json:"error"`
+	Attempts int      `json:"attempts"`
+	X        *Routing `json:"x-fermata,omitzero"`
+}
+
+// NodeSkip is the payload of node.skipped.
+type NodeSkip struct {
+	NodeID string `json:"nodeId"`
+	Reason string `json:"reason,omitzero"`
+}
+
+// NodeCancel is the payload of node.cancelled.
+type NodeCancel struct {
+	NodeID string `json:"nodeId"`
+	Reason string `json:"reason,omitzero"`
+}
+
+// NodeRetry is the payload of node.retried: the attempt to come, counted from
+// 1, and how long it waits.
+type NodeRetry struct {
+	NodeID    string `json:"nodeId"`
+	Attempt   int    `json:"attempt"`
+	DelayMs   int64  `json:"delayMs"`
+	LastError *Error `json:"lastError,omitzero"`
+}
+
+// NodeSuspend is the payload of node.suspended.
+type NodeSuspend struct {
+	NodeID      string    `json:"nodeId"`
+	InterruptID string    `json:"interruptId"`
+	Kind        string    `json:"kind"`
+	Reason      string    `json:"reason,omitzero"`
+	Key         string    `json:"key"`
+	X           *SuspendX `json:"x-fermata,omitzero"`
+}
+
+// SuspendX keeps what the suspended node wants to be given back.
+type SuspendX struct {
+	State jsontext.Value `json:"state,omitzero"`
+}
+
+// NodeResume is the payload of node.resumed.
+type NodeResume struct {
+	NodeID      string         `json:"nodeId"`
+	InterruptID string         `json:"interruptId,omitzero"`
+	ResumeValue jsontext.Value `json:"resumeValue,omitzero"`
+}
+
+// NodeDispatch is the payload of node.dispatched; the envelope's nodeId names
+// the dispatching node.
+type NodeDispatch struct {
+	ChildRunID      string `json:"childRunId"`
+	ChildWorkflowID string `json:"childWorkflowId"`
+	ChildStatus     string `json:"childStatus"`
+}
+
+// Interrupt is the payload of interrupt.requested: the InterruptPayload
+// verbatim (spec v2 interrupt.md §Payload; closed).
+type Interrupt struct {
+	Kind         string         `json:"kind"`
+	Key          string         `json:"key"`
+	ResumeSchema jsontext.Value `json:"resumeSchema,omitzero"`
+	TimeoutMs    *int64         `json:"timeoutMs,omitzero"`
+	Data         jsontext.Value `json:"data"`
+}
+
+// Resolution is the payload of interrupt.resolved and, for a vote that does not
+// decide yet, of approval.received.
+type Resolution struct {
+	NodeID             string         `json:"nodeId"`
+	InterruptID        string         `json:"interruptId"`
+	Kind               string         `json:"kind,omitzero"`
+	Reason             string         `json:"reason,omitzero"`
+	ResumeValue        jsontext.Value `json:"resumeValue,omitzero"`
+	ResolvedBy         *Subject       `json:"resolvedBy,omitzero"`
+	Decision           string         `json:"decision,omitzero"`
+	Action             string         `json:"action,omitzero"`
+	RefineFeedback     jsontext.Value `json:"refineFeedback,omitzero"`
+	EditedArtifactData jsontext.Value `json:"editedArtifactData,omitzero"`
+}
+
+// Chunk is the payload of output.chunk.
+type Chunk struct {
+	NodeID  string         `json:"nodeId"`
+	RunID   string         `json:"runId"`
+	Chunk   string         `json:"chunk"`
+	IsLast  bool           `json:"isLast"`
+	Channel string         `json:"channel,omitzero"`
+	Meta    jsontext.Value `json:"meta,omitzero"`
+}

@@ -1,0 +1,143 @@
+package problem
+
+import "net/http"
+
+// Code is a registered error code (spec v2 errors.md).
+type Code string
+
+// Row is one registered code: the status it is always answered with, and
+// whether a client may retry the same request unchanged.
+type Row struct {
+	Code      Code
+	Status    int
+	Retriable bool
+}
+
+// The codes fermata itself returns or records. The table below holds every
+// registered code, so that an error that crosses the wire from elsewhere
+// (a child run, a remote host) is recognised too.
+const (
+	ValidationError            Code = "validation_error"
+	UnsupportedStreamMode      Code = "unsupported_stream_mode"
+	ProtocolVersionMismatch    Code = "protocol_version_mismatch"
+	ProtocolVersionUnsupported Code = "protocol_version_unsupported"
+	Unauthenticated            Code = "unauthenticated"
+	KeyRevoked                 Code = "key_revoked"
+	CredentialRevoked          Code = "credential_revoked"
+	Forbidden                  Code = "forbidden"
+	IDTenantMismatch           Code = "id_tenant_mismatch"
+	EgressDenied               Code = "egress_denied"
+	NotFound                   Code = "not_found"
+	InterruptAlreadyResolved   Code = "interrupt_already_resolved"
+	RunTerminal                Code = "run_terminal"
+	RunStateConflict           Code = "run_state_conflict"
+	RunAlreadyActive           Code = "run_already_active"
+	VersionConflict            Code = "version_conflict"
+	InterruptCancelled         Code = "interrupt_cancelled"
+	InterruptExpired           Code = "interrupt_expired"
+	PayloadTooLarge            Code = "payload_too_large"
+	UnsupportedMediaType       Code = "unsupported_media_type"
+	ApprovalRejected           Code = "approval_rejected"
+	CapabilityNotProvided      Code = "capability_not_provided"
+	CapabilityRequired         Code = "capability_required"
+	LoopLimitExceeded          Code = "loop_limit_exceeded"
+	NodeConfigInvalid          Code = "node_config_invalid"
+	RecursionLimitExceeded     Code = "recursion_limit_exceeded"
+	RunTimeout                 Code = "run_timeout"
+	RateLimited                Code = "rate_limited"
+	InternalError              Code = "internal_error"
+	UpstreamUnavailable        Code = "upstream_unavailable"
+	ServiceUnavailable         Code = "service_unavailable"
+	MockProviderForbidden      Code = "mock_provider_forbidden"
+	ForceEngineForbidden       Code = "force_engine_version_forbidden"
+	CredentialForbidden        Code = "credential_forbidden"
+	ClientVersionUnsupported   Code = "client_version_unsupported"
+)
+
+// groups lists the registry by status; retriable codes are named apart.
+var groups = map[int][]Code{
+	http.StatusBadRequest: {
+		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
+		"delegation_chain_cyclic", "delegation_chain_too_long", "idempotency_key_invalid",
+		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
+		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
+		"pack_lockfile_incomplete", "pack_peer_dependency_missing", "pack_peer_dependency_undefined",
+		"pack_signature_invalid", "pack_validation_failed", ProtocolVersionMismatch,
+		"schedule_horizon_exceeded", "sub_chain_cycle", "sub_chain_depth_exceeded", "unsupported_runtime",
+		UnsupportedStreamMode, "until_in_past", ValidationError, "webhook_endpoint_unverified",
+		"webhook_url_rejected",
+	},
+	http.StatusUnauthorized: {
+		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
+		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", "identity_unresolvable",
+		"identity_unverified", "interrupt_token_invalid", KeyRevoked, "sender_constraint_missing",
+		Unauthenticated,
+	},
+	http.StatusForbidden: {
+		CredentialForbidden, "credential_scope_forbidden", "delegation_scope_amplified", EgressDenied,
+		Forbidden, ForceEngineForbidden, IDTenantMismatch, MockProviderForbidden,
+		"pack_namespace_unauthorized", "run_forbidden", "sandbox_capability_denied",
+		"sandbox_escape_attempt", "workspace_membership_required",
+	},
+	http.StatusNotFound: {
+		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
+		"replay_source_missing", "signature_not_available",
+	},
+	http.StatusNotAcceptable: {ProtocolVersionUnsupported},
+	http.StatusConflict: {
+		"connection_provider_conflict", "envelope_correlation_conflict", "idempotency_in_flight",
+		"idempotency_key_mismatch", InterruptAlreadyResolved, "pack_dependency_conflict",
+		"pack_integrity_mismatch", "replay_context_summary_unavailable", "replay_diverged_at_refusal",
+		"replay_memory_snapshot_unavailable", RunAlreadyActive, RunStateConflict, RunTerminal,
+		VersionConflict, "workspace_conflict",
+	},
+	http.StatusGone:                  {InterruptCancelled, InterruptExpired, "run_expired"},
+	http.StatusRequestEntityTooLarge: {PayloadTooLarge, "workspace_too_large"},
+	http.StatusUnsupportedMediaType:  {UnsupportedMediaType},
+	http.StatusUnprocessableEntity: {
+		ApprovalRejected, "budget_exhausted", "budget_model_denied", CapabilityNotProvided,
+		CapabilityRequired, "connection_auth_metadata_mismatch", "credential_required", "envelope_invalid",
+		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", "fork_point_invalid",
+		LoopLimitExceeded, "mcp_mrtr_rounds_exceeded", NodeConfigInvalid, "pack_runtime_requirement_unmet",
+		"provider_policy_denied", RecursionLimitExceeded, "residency_unavailable", RunTimeout,
+		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", "storage_limit_exceeded",
+		"token_budget_exceeded", "unknown_envelope_kind", "unknown_schema_version",
+	},
+	http.StatusUpgradeRequired:     {ClientVersionUnsupported},
+	http.StatusTooManyRequests:     {RateLimited},
+	http.StatusInternalServerError: {"event_type_unmapped", InternalError, "pack_load_failure", "payload_unprojectable"},
+	http.StatusNotImplemented:      {"credential_unavailable"},
+	http.StatusBadGateway:          {"mcp_error", UpstreamUnavailable},
+	http.StatusServiceUnavailable:  {"pack_registry_unreachable", "runner_unavailable", ServiceUnavailable},
+}
+
+var retriable = map[Code]bool{
+	"residency_unavailable": true, RateLimited: true, InternalError: true,
+	"pack_registry_unreachable": true, "runner_unavailable": true,
+	UpstreamUnavailable: true, ServiceUnavailable: true,
+}
+
+var table = func() map[Code]Row {
+	t := make(map[Code]Row, 128)
+	for status, codes := range groups {
+		for _, c := range codes {
+			t[c] = Row{Code: c, Status: status, Retriable: retriable[c]}
+		}
+	}
+	return t
+}()
+
+// Lookup returns the registered row of a code.
+func Lookup(c Code) (Row, bool) {
+	r, ok := table[c]
+	return r, ok
+}
+
+// Rows returns a copy of the whole registry, in no particular order.
+func Rows() []Row {
+	out := make([]Row, 0, len(table))
+	for _, r := range table {
+		out = append(out, r)
+	}
+	return out
+}

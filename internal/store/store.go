@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
+)
+
+// Sentinels. A backend returns these (possibly wrapped) and nothing else that a
+// caller is expected to tell apart.
+var (
+	// ErrNotFound: no such row for this tenant.
+	ErrNotFound = errors.New("store: not found")
+	// ErrStale: the run moved on since the caller read it (another epoch or
+	// another last sequence). Nothing was written.
+	ErrStale = errors.New("store: stale epoch or sequence")
+	// ErrExists: a row with this key is there already. Nothing was written.
+	ErrExists = errors.New("store: already exists")
+	// ErrClosed: the store has been closed.
+	ErrClosed = errors.New("store: closed")
+)
+
+// Store is a backend. All of its methods are safe for concurrent use.
+type Store interface {
+	Runs() Runs
+	Ownership() Ownership
+	Workflows() Workflows
+	Keys() Keys
+	// Ping says whether the database answers a read.
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// Runs keeps runs and their logs.
+type Runs interface {
+	// Append writes one step of one run in one transaction: events, the run's
+	// row, interrupts opened and closed, and a checkpoint. It returns only when
+	// all of it is durable. It fails with ErrStale if the run is not at
+	// a.Epoch and a.ExpectedSeq, and with ErrExists if a.Create names a run
+	// that is there.
+	Append(ctx context.Context, a *Append) error
+
+	// Get reads a run's row without its log.
+	Get(ctx context.Context, id ids.Run) (Run, error)
+
+	// Load reads what it takes to fold a run: its row, the newest checkpoint if
+	// any, and the events after it, as of one moment.
+	Load(ctx context.Context, id ids.Run) (Loaded, error)
+
+	// Events reads events with a sequence above after, in order, until limit
+	// events or about maxBytes are read (at least one event, if there is one).
+	// It also returns the row as of the same moment.
+	Events(ctx context.Context, id ids.Run, after int64, limit, maxBytes int) (Run, []event.Event, error)
+
+	// List reads rows of one tenant, newest first, below the cursor.
+	List(ctx context.Context, q ListQuery) ([]Run, error)
+
+	// Children reads the rows of a run's child runs, oldest first.
+	Children(ctx context.Context, parent ids.Run) ([]Run, error)
+
+	// OpenInterrupts reads unresolved interrupts of one tenant, oldest first,
+	// after the given interrupt id (empty for the first page).
+	OpenInterrupts(ctx context.Context, tenant, after string, limit int) ([]Interrupt, error)
+
+	// Settle clears the Notify mark of child runs whose news have been taken
+	// into account by their parent, if they are still at the given sequence.
+	Settle(ctx context.Context, settled []Settled) error
+}
+
+// Run is a run's row: enough to list, filter and own it without its log.
+type Run struct {
+	ID              ids.Run
+	WorkflowID      string
+	WorkflowVersion string
+	Status          string // a run status of spec v2 runs.md §Snapshot
+	Seq             int64  // sequence of the last event
+	Epoch           int64  // increases whenever the run changes hands
+	Instance        string // the instance that executes it now; empty for a parked run
+	CreatedAt       time.Time
+	StartedAt       time.Time // zero until run.started
+	CompletedAt     time.Time // zero until terminal
+	WakeAt          time.Time // earliest timer of the run; zero for none
+	CurrentNode     string
+	Parent          ids.Run // zero for a top-level run
+	ParentNode      string
+	Notify          bool   // the parent has not taken the newest status into account
+	Tags            []byte // JSON array or nil
+	Owner           []byte // JSON owner block
+	Error           []byte // JSON error object or nil
+}
+
+// Append is one step of one run.
+type Append struct {
+	Create      bool  // insert the run; Epoch and ExpectedSeq are then ignored
+	Epoch       int64 // the epoch the caller read
+	ExpectedSeq int64 // the last sequence the caller read
+
+	// Row is the run's row after the step: all of it when creating, else its
+	// changing part (Status, Seq, Epoch, Instance, StartedAt, CompletedAt,
+	// WakeAt, CurrentNode, Notify, Error).
+	Row Run
+
+	Events     []event.Event // may be empty: a step may change the row alone
+	Opened     []Interrupt
+	Closed     []string // interrupt ids (opaque segments) no longer open
+	Checkpoint *Checkpoint
+	Settled    []Settled // children whose news this step takes into account
+}
+
+// Settled names a child run's news by the child's sequence.
+type Settled struct {
+	Child ids.Run
+	Seq   int64
+}
+
+// Checkpoint is a fold of the log up to and including Seq. It only saves
+// reading: the log stays the truth.
+type Checkpoint struct {
+	Seq   int64
+	State []byte
+}
+
+// Loaded is what Load returns.
+type Loaded struct {
+	Run        Run
+	Checkpoint *Checkpoint
+	Tail       []event.Event
+}
+
+// Interrupt is an open interrupt as an inbox lists it.
+type Interrupt struct {
+	ID        string // opaque segment
+	Run       ids.Run
+	NodeID    string
+	Kind      string
+	Key       string
+	Data      []byte // the InterruptPayload
+	CreatedAt time.Time
+	ExpiresAt time.Time // zero for none
+}
+
+// ListQuery selects rows of one tenant.
+type ListQuery struct {
+	Tenant     string
+	Before     string // opaque segment to continue below; empty for the newest
+	Limit      int
+	WorkflowID string // exact match, empty for any
+	Status     string // exact match, empty for any
+}
+
+// Ownership says which instance executes which run.
+type Ownership interface {
+	// Register makes instance known and alive. A backend whose database belongs
+	// to one process declares every other instance lost.
+	Register(ctx context.Context, instance string) error
+	// Heartbeat keeps instance alive for ttl by the database's clock. It
+	// returns ErrNotFound if the instance has been declared lost.
+	Heartbeat(ctx context.Context, instance string, ttl time.Duration) error
+	// Claim gives instance up to limit runs that nobody alive executes and that
+	// have something to do: runs of lost instances, and runs whose WakeAt is not
+	// after now. Each claim raises the run's epoch; only runs whose update took
+	// effect are returned.
+	Claim(ctx context.Context, instance string, now time.Time, limit int) ([]Run, error)
+	// NextWake is the earliest WakeAt of runs nobody executes; zero for none.
+	NextWake(ctx context.Context) (time.Time, error)
+	// Unsettled lists child runs whose news their parents have not taken into
+	// account, oldest first.
+	Unsettled(ctx context.Context, limit int) ([]Run, error)
+	// Deregister gives up every run of instance and forgets it.
+	Deregister(ctx context.Context, instance string) error
+}
+
+// Workflow is one immutable version of a workflow definition.
+type Workflow struct {
+	Tenant     string
+	ID         string
+	Version    string
+	Digest     string // of the canonical definition
+	Definition []byte
+	CreatedAt  time.Time
+	Latest     bool
+}
+
+// Workflows keeps workflow definitions.
+type Workflows interface {
+	// Put adds a version and makes it the latest. Putting the same digest again
+	// changes nothing but which version is the latest and returns false; another
+	// digest under a version that exists is ErrExists.
+	Put(ctx context.Context, w Workflow) (bool, error)
+	// Get reads a version, or the latest one if version is empty.
+	Get(ctx context.Context, tenant, id, version string) (Workflow, error)
+	// List reads the latest version of each workflow, by id, after the given id.
+	List(ctx context.Context, tenant, after string, limit int) ([]Workflow, error)
+	// Versions reads every version of one workflow, newest first, without
+	// definitions.
+	Versions(ctx context.Context, tenant, id string) ([]Workflow, error)
+	// Delete hides a workflow from Get without version and from List. Versions
+	// that runs started with stay readable by version.
+	Delete(ctx context.Context, tenant, id string) error
+}
+
+// Key is an API key, known only by its hash.
+type Key struct {
+	ID        string
+	Hash      []byte
+	Tenant    string
+	Name      string
+	Scopes    []string
+	CreatedAt time.Time
+	RevokedAt time.Time // zero while valid
+}
+
+// Keys keeps API keys.
+type Keys interface {
+	Add(ctx context.Context, k Key) error
+	ByHash(ctx context.Context, hash []byte) (Key, error)
+	Count(ctx context.Context) (int, error)
+}

@@ -1,0 +1,165 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Input is everything one call of Type.Run is given. It belongs to that call
+// and must not be kept.
+type Input struct {
+	RunID      string // tenant-bound, tenant/opaque
+	TenantID   string
+	WorkflowID string
+	NodeID     string
+	TypeID     string
+	Name       string
+
+	// Visit counts the times the run has come to this node, from 1; Attempt
+	// counts the tries within the visit, from 0.
+	Visit   int
+	Attempt int
+
+	// EffectKey identifies this visit's effect across retries, crashes and
+	// replicas. Hand it to whatever is called outside as an idempotency key.
+	EffectKey string
+
+	// Now is the time of the run's turn.
+	Now time.Time
+
+	Config    json.RawMessage            // the node's config object, verbatim
+	Inputs    map[string]json.RawMessage // the resolved input ports
+	Variables map[string]json.RawMessage // the run's variables; read only
+
+	// Wake says what a waiting node was woken by; nil on the first call of an
+	// attempt.
+	Wake *Wake
+
+	// Services is filled in by the host.
+	Services Services
+
+	writes []Write
+	logs   []LogLine
+}
+
+// Services are the host's services a node may use during a call.
+type Services struct {
+	// Eval evaluates an expression over the run's scope (inputs, variables,
+	// channels, nodes, run) and the extra names given.
+	Eval func(source string, extra map[string]json.RawMessage) (json.RawMessage, error)
+
+	// Chunk streams a piece of output to the run's subscribers at once. last
+	// marks the end. It is nil for a pure node.
+	Chunk func(text string, last bool) error
+}
+
+// Wake is why a waiting node is called again. State is what the node saved when
+// it began to wait. Of the others, the one that fits is set.
+type Wake struct {
+	State    json.RawMessage
+	Answer   *Answer
+	Timer    bool
+	Children []ChildResult // every child of this visit, in the order they were asked for
+}
+
+// Answer is how an interrupt was resolved.
+type Answer struct {
+	InterruptID string
+	Kind        string
+	Value       json.RawMessage // the resume value; absent after a timeout
+	Action      string          // approvals: accept, reject, refine, edit-accept; timeout for a deadline passed
+	TimedOut    bool
+	By          string // opaque id of who answered
+}
+
+// ChildResult is the state of one child run.
+type ChildResult struct {
+	RunID      string
+	WorkflowID string
+	Key        string
+	Status     string // a run status; Ended says whether it is terminal
+	Ended      bool
+	Outputs    json.RawMessage
+	Variables  map[string]json.RawMessage
+	Error      *Error
+}
+
+// Write is a change to the run's variables or channels, applied with the result.
+type Write struct {
+	Variable string // set for a variable
+	Channel  string // set for a channel
+	Value    json.RawMessage
+
+	// For a channel the workflow does not declare: its reducer, and the bounds
+	// of what it keeps.
+	Reducer string
+}
+
+// LogLine is one line a node adds to the run's log.
+type LogLine struct {
+	Level   string // debug, info, warn or error
+	Message string
+	Fields  map[string]any
+}
+
+// Bind decodes the node's config into v and then lays the resolved inputs over
+// it, so that an input port overrides the config member of the same name.
+func (in *Input) Bind(v any) error {
+	if len(in.Config) > 0 {
+		if err := json.Unmarshal(in.Config, v); err != nil {
+			return Fail(CodeConfig, "config: %v", err)
+		}
+	}
+	if len(in.Inputs) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(in.Inputs)
+	if err != nil {
+		return fmt.Errorf("inputs: %w", err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return Fail(CodeConfig, "inputs: %v", err)
+	}
+	return nil
+}
+
+// SetVariable sets a variable of the run when the result is recorded.
+func (in *Input) SetVariable(name string, value any) error {
+	b, err := encode(value)
+	if err != nil {
+		return err
+	}
+	in.writes = append(in.writes, Write{Variable: name, Value: b})
+	return nil
+}
+
+// WriteChannel writes to a channel of the run when the result is recorded. A
+// channel the workflow declares ignores reducer and uses its own.
+func (in *Input) WriteChannel(name string, value any, reducer string) error {
+	b, err := encode(value)
+	if err != nil {
+		return err
+	}
+	in.writes = append(in.writes, Write{Channel: name, Value: b, Reducer: reducer})
+	return nil
+}
+
+// Log adds a line to the run's log when the result is recorded.
+func (in *Input) Log(level, message string, fields map[string]any) {
+	in.logs = append(in.logs, LogLine{level, message, fields})
+}
+
+// Recorded hands the host what the call asked to have written.
+func (in *Input) Recorded() ([]Write, []LogLine) { return in.writes, in.logs }
+
+func encode(v any) (json.RawMessage, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		return raw, nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, Fail(CodeConfig, "value cannot be written as JSON: %v", err)
+	}
+	return b, nil
+}

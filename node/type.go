@@ -1,0 +1,50 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Type is one kind of node: what a workflow names in a node's typeId.
+type Type struct {
+	// ID is the typeId, two or more dotted segments such as "acme.mail.send".
+	ID string
+
+	// Description is one sentence for people who pick a node.
+	Description string
+
+	// Pure says that Run is quick, does no I/O and always gives the same result
+	// for the same Input. A pure node runs within the run's own turn and shares
+	// a transaction with its neighbours. Leave it false for anything that
+	// blocks or reaches outside: such a call is made only after the fact that
+	// it begins is durable.
+	Pure bool
+
+	// ConfigSchema, if set, is a JSON Schema (2020-12) that a node's config must
+	// satisfy when the workflow is registered.
+	ConfigSchema json.RawMessage
+
+	// Check, if set, looks at a node's config when the workflow is registered.
+	// Its error refuses the workflow.
+	Check func(c CheckContext) error
+
+	// Sensitive names output ports whose values are masked in everything that
+	// leaves the host, unless the workflow says otherwise for a node.
+	Sensitive []string
+
+	// Run does the node's work. It is called once per attempt, and again each
+	// time something the node waited for has come (Input.Wake says what). An
+	// error fails the attempt; use Fail or a *Error to choose code, retry and
+	// details. A panic is an error that is not retried.
+	Run func(ctx context.Context, in *Input) (Result, error)
+}
+
+// CheckContext is what Type.Check is given.
+type CheckContext struct {
+	// Config is the node's config object.
+	Config json.RawMessage
+
+	// Expression reports whether source is a valid expression of the host's
+	// expression language over the standard names and the extra ones given.
+	Expression func(source string, extra ...string) error
+}
