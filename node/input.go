@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -61,6 +62,11 @@ type Wake struct {
 	Answer   *Answer
 	Timer    bool
 	Children []ChildResult // every child of this visit, in the order they were asked for
+
+	// Load reads the outcome (outputs, variables, error) of Children[i] once it
+	// has ended. Children itself carries outcomes only while there are few of
+	// them (at most 16), so that a node with thousands of children stays cheap.
+	Load func(i int) (ChildResult, error)
 }
 
 // Answer is how an interrupt was resolved.
@@ -157,9 +163,11 @@ func encode(v any) (json.RawMessage, error) {
 	if raw, ok := v.(json.RawMessage); ok {
 		return raw, nil
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // a value keeps its characters
+	if err := enc.Encode(v); err != nil {
 		return nil, Fail(CodeConfig, "value cannot be written as JSON: %v", err)
 	}
-	return b, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -28,6 +28,15 @@ type Type struct {
 	// Its error refuses the workflow.
 	Check func(c CheckContext) error
 
+	// Requires names host capabilities without which a node of this type is
+	// never started; the run fails with capability_not_provided instead.
+	Requires []string
+
+	// Early, if set, reports whether an answer may arrive before a node with
+	// this config begins to wait for it (external events do). Such an answer is
+	// kept, and given to the node when it waits.
+	Early func(config json.RawMessage) bool
+
 	// Sensitive names output ports whose values are masked in everything that
 	// leaves the host, unless the workflow says otherwise for a node.
 	Sensitive []string

@@ -152,6 +152,7 @@ type Mark struct {
 	Child    *ChildMark   `json:"child,omitzero"`
 	Draining *DrainMark   `json:"draining,omitzero"`
 	Saved    *SavedMark   `json:"saved,omitzero"`
+	Taken    *int         `json:"taken,omitzero"` // index of a kept signal that was used
 }
 
 // WaitMark records that a node sleeps until a time, with what it wants to be
@@ -162,9 +163,17 @@ type WaitMark struct {
 }
 
 // SavedMark records what a node that waits for its children wants to be given
-// back, and how many child runs it has asked for so far.
+// back, and what the node.dispatched events just before it have no place for.
 type SavedMark struct {
 	State jsontext.Value `json:"state,omitzero"`
+	Same  bool           `json:"same,omitzero"` // the state has not changed
+	Keys  []ChildKey     `json:"keys,omitzero"`
+}
+
+// ChildKey belongs to one of the children dispatched last, in their order.
+type ChildKey struct {
+	Key      string `json:"key,omitzero"`
+	Detached bool   `json:"detached,omitzero"`
 }
 
 // SignalMark keeps an answer that arrived before its node began to wait.

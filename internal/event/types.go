@@ -105,7 +105,7 @@ var registry = []Row{
 	{"workflow-chain.event", "core.workflowChain.event", Debug},
 	{"workflow-chain.confidence-escalated", "core.workflowChain.confidence-escalated", Debug},
 	{"connector.authorized", "", Debug}, {"connector.auth-expired", "connector.auth_expired", Debug},
-	{"authorization.decided", "", Debug},
+	{"authorization.decided", "", Debug}, {"negotiation.decided", "", Debug},
 	{"proposal.created", "", Debug}, {"proposal.activated", "", Debug},
 	{"goal.evaluated", "", Debug}, {"goal.closed", "", Debug}, {"import.applied", "", Debug},
 	{"voice.speech-start", "voice.speech_start", Debug}, {"voice.transcript", "", Debug},

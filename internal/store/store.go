@@ -108,6 +108,10 @@ type Append struct {
 	Closed     []string // interrupt ids (opaque segments) no longer open
 	Checkpoint *Checkpoint
 	Settled    []Settled // children whose news this step takes into account
+
+	// Also holds steps of other runs that belong to the same transaction: the
+	// child runs this step starts. If one of them cannot be written, nothing is.
+	Also []*Append
 }
 
 // Settled names a child run's news by the child's sequence.

@@ -1,0 +1,47 @@
+package fermata
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/node"
+)
+
+// catalog holds the node types of a host. It changes only until the host starts.
+type catalog struct {
+	types  map[string]*node.Type
+	frozen atomic.Bool
+}
+
+func newCatalog(types []node.Type) *catalog {
+	c := &catalog{types: make(map[string]*node.Type, len(types))}
+	for i := range types {
+		c.types[types[i].ID] = &types[i]
+	}
+	return c
+}
+
+func (c *catalog) add(t node.Type) error {
+	switch {
+	case c.frozen.Load():
+		return errors.New("fermata: node types must be registered before the host starts")
+	case !ids.ValidTypeID(t.ID):
+		return fmt.Errorf("fermata: %q is not a node type id: want dotted segments such as acme.mail.send", t.ID)
+	case t.Run == nil:
+		return fmt.Errorf("fermata: node type %s has no Run function", t.ID)
+	case c.types[t.ID] != nil:
+		return fmt.Errorf("fermata: node type %s is registered already", t.ID)
+	}
+	c.types[t.ID] = &t
+	return nil
+}
+
+func (c *catalog) freeze() { c.frozen.Store(true) }
+
+// Type implements flow.Catalog.
+func (c *catalog) Type(id string) (*node.Type, bool) {
+	t, ok := c.types[id]
+	return t, ok
+}

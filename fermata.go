@@ -1,0 +1,198 @@
+// Package fermata is a durable host for OpenWOP, the open HTTP + SSE protocol
+// for multi-agent workflows, that a Go program can embed: open a Host, register
+// node types of your own, mount its Handler, Start it.
+//
+//	h, err := fermata.Open(ctx, fermata.Config{DataDir: "data"})
+//	h.RegisterNode(node.Type{ID: "acme.greet", Run: …})
+//	h.Start(ctx)
+//	http.ListenAndServe("127.0.0.1:7411", h.Handler())
+//
+// A run is an append-only event log in the data folder. It survives the process
+// being killed at any instant and may wait for a person for as long as it takes.
+package fermata
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+
+	"github.com/fermata-run/fermata/internal/api/v2"
+	"github.com/fermata-run/fermata/internal/builtin"
+	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/egress"
+	"github.com/fermata-run/fermata/internal/engine"
+	"github.com/fermata-run/fermata/internal/host"
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/store/sqlite"
+	"github.com/fermata-run/fermata/node"
+	"github.com/fermata-run/fermata/schema"
+)
+
+// Version is the version of this implementation.
+const Version = "0.1.0"
+
+// DefaultTenant is the tenant of the first API key.
+const DefaultTenant = "default"
+
+// Config is what a Host is made of. The zero value of every member but DataDir
+// is a sensible default.
+type Config struct {
+	// DataDir is the folder of the database. It is created if it is not there,
+	// and belongs to one process at a time.
+	DataDir string
+
+	// Logger takes the host's logs; nil drops them.
+	Logger *slog.Logger
+
+	// Nodes are node types beside the built-in ones.
+	Nodes []node.Type
+
+	// BootstrapKey, if set, becomes the first API key of an empty data folder
+	// instead of a generated one. At least 32 characters.
+	BootstrapKey string
+
+	// AllowEgress admits private address ranges to workflows' outbound calls.
+	// It relaxes a protection; leave it empty in production.
+	AllowEgress []netip.Prefix
+
+	Limits Limits
+}
+
+// Limits bound what one run and one host may use. Zero means the default.
+type Limits struct {
+	MaxBodyBytes       int   // of a request body; default 5 MiB
+	MaxNodeExecutions  int   // of one run; default 10,000
+	MaxRunDurationMs   int64 // of one run; default one year
+	MaxLoopIterations  int   // of one loop; default 1,000
+	MaxConcurrentNodes int   // calls of impure nodes at the same time; default 256
+	MaxCalls           int   // requests being answered; default 4,096
+	MaxStreams         int   // open event streams; default 20,000
+}
+
+// Host is a running fermata. Its methods are safe for concurrent use.
+type Host struct {
+	cfg      Config
+	catalog  *catalog
+	store    store.Store
+	egress   *egress.Guard
+	engine   *engine.Engine
+	host     *host.Host
+	keys     *identity.APIKeys
+	api      *v2.API
+	firstKey string
+}
+
+// Open opens the data folder and puts a host together. Nothing runs before Start.
+func Open(ctx context.Context, cfg Config) (*Host, error) {
+	if cfg.DataDir == "" {
+		return nil, errors.New("fermata: Config.DataDir is required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress})}
+	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
+	for _, t := range cfg.Nodes {
+		if err := h.catalog.add(t); err != nil {
+			return nil, err
+		}
+	}
+	db, err := sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	h.store = db
+	if err := h.assemble(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Host) assemble(ctx context.Context) error {
+	cfg := h.cfg
+	lim := run.DefaultLimits()
+	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
+	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
+	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
+	h.engine = engine.New(engine.Config{
+		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
+		Workers: cfg.Limits.MaxConcurrentNodes,
+		CheckInterrupt: func(payload []byte) error {
+			return schema.Validate("suspend-request", payload)
+		},
+	})
+	bounds := host.DefaultLimits()
+	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
+	h.host = host.New(host.Config{
+		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+	})
+	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if err := h.bootstrap(ctx); err != nil {
+		return err
+	}
+	h.api = v2.New(v2.Config{
+		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
+	})
+	return nil
+}
+
+// bootstrap gives an empty data folder its first API key.
+func (h *Host) bootstrap(ctx context.Context) error {
+	any, err := h.keys.Any(ctx)
+	if err != nil || any {
+		return err
+	}
+	key := h.cfg.BootstrapKey
+	if key == "" {
+		key = identity.Generate()
+		h.firstKey = key
+	}
+	if err := h.keys.Add(ctx, key, DefaultTenant, "first key", clock.System{}.Now()); err != nil {
+		return fmt.Errorf("bootstrap key: %w", err)
+	}
+	return nil
+}
+
+func or[T int | int64](v, fallback T) T {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}
+
+// RegisterNode adds a node type. Call it before Start: a run that is recovered
+// needs the types it was started with.
+func (h *Host) RegisterNode(t node.Type) error { return h.catalog.add(t) }
+
+// Start begins to run workflows, first those an earlier process left behind.
+func (h *Host) Start(ctx context.Context) error {
+	h.catalog.freeze()
+	return h.engine.Start(ctx)
+}
+
+// Stop ends the host: it takes on no more work, lets executing nodes come to an
+// end until ctx is done, ends open streams and closes the store. What was cut
+// off goes on at the next start.
+func (h *Host) Stop(ctx context.Context) error {
+	err := h.engine.Stop(ctx)
+	h.egress.Close()
+	return errors.Join(err, h.store.Close())
+}
+
+// Handler is the HTTP surface: the protocol's operations and the host's own.
+func (h *Host) Handler() http.Handler { return h.api }
+
+// FirstKey is the API key made for an empty data folder. It is known only to
+// the process that made it, and empty on every later start.
+func (h *Host) FirstKey() string { return h.firstKey }
+
+// Relaxations lists protections the configuration has loosened.
+func (h *Host) Relaxations() []string { return h.egress.Relaxations() }

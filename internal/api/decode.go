@@ -1,0 +1,143 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxDepth is how deep the containers of a request body may nest. It leaves
+// every decoder behind the door far from its own limit.
+const MaxDepth = 128
+
+// ReadBody reads a JSON request body: at most limit bytes, of the right media
+// type. An absent body is nil.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, problem.New(problem.UnsupportedMediaType, "the content encoding %q is not accepted", enc).With("contentEncoding", enc)
+	}
+	if r.ContentLength > int64(limit) {
+		return nil, tooLarge(limit)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	if err != nil {
+		var big *http.MaxBytesError
+		if errors.As(err, &big) {
+			return nil, tooLarge(limit)
+		}
+		return nil, problem.Invalid("body", "the request body could not be read to its end")
+	}
+	if len(body) == 0 {
+		return nil, nil
+	}
+	ct := r.Header.Get("Content-Type")
+	media, params, err := mime.ParseMediaType(ct)
+	charset := strings.ToLower(params["charset"])
+	if err != nil || media != "application/json" || charset != "" && charset != "utf-8" {
+		return nil, problem.New(problem.UnsupportedMediaType, "want Content-Type: application/json").With("contentType", ct)
+	}
+	return body, nil
+}
+
+func tooLarge(limit int) error {
+	return problem.New(problem.PayloadTooLarge, "the request body has more than %d bytes", limit).With("maxRequestBodyBytes", limit)
+}
+
+// Decode decodes a body strictly into v: unknown, duplicate or wrongly cased
+// members, invalid UTF-8, excess depth and anything behind the value are
+// refused, with details.field naming the place. Raw members of v keep their
+// bytes, without white space between tokens.
+func Decode(body []byte, v any) error {
+	if body == nil {
+		return problem.Invalid("body", "a JSON body is required")
+	}
+	if d := depth(body); d > MaxDepth {
+		return problem.Invalid("body", "nests deeper than %d levels", MaxDepth).With("maxDepth", MaxDepth)
+	}
+	value := jsontext.Value(body)
+	if err := value.Compact(); err != nil {
+		return malformed(err)
+	}
+	if k := value.Kind(); k != '{' {
+		return problem.Invalid("body", "must be a JSON object")
+	}
+	if err := json.Unmarshal(value, v, json.RejectUnknownMembers(true)); err != nil {
+		return malformed(err)
+	}
+	return nil
+}
+
+func malformed(err error) error {
+	var syn *jsontext.SyntacticError
+	var sem *json.SemanticError
+	switch {
+	case errors.As(err, &syn):
+		return problem.Invalid(field(syn.JSONPointer), "malformed JSON: %v", syn.Err)
+	case errors.As(err, &sem):
+		if errors.Is(sem.Err, json.ErrUnknownName) {
+			return problem.Invalid(field(sem.JSONPointer), "unknown member")
+		}
+		if sem.Err != nil {
+			return problem.Invalid(field(sem.JSONPointer), "%v", sem.Err)
+		}
+		return problem.Invalid(field(sem.JSONPointer), "is of the wrong type")
+	}
+	return problem.Invalid("body", "%v", err)
+}
+
+// field writes a JSON pointer as a dotted path.
+func field(p jsontext.Pointer) string {
+	var b strings.Builder
+	for tok := range p.Tokens() {
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(tok)
+	}
+	if b.Len() == 0 {
+		return "body"
+	}
+	return b.String()
+}
+
+// depth is the nesting of a JSON text, found without building anything, so that
+// hostile nesting is refused before a decoder sees it.
+func depth(b []byte) int {
+	deepest, now := 0, 0
+	inString, escaped := false, false
+	for _, c := range b {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			switch c {
+			case '\\':
+				escaped = true
+			case '"':
+				inString = false
+			}
+		case c == '"':
+			inString = true
+		case c == '{' || c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return deepest
+}
+
+// CheckDepth refuses a text that nests too deep for the decoders behind it.
+func CheckDepth(b []byte) error {
+	if depth(b) > MaxDepth {
+		return problem.Invalid("body", "nests deeper than %d levels", MaxDepth).With("maxDepth", MaxDepth)
+	}
+	return nil
+}

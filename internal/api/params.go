@@ -1,0 +1,74 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+)
+
+// RunID reads a tenant-bound path parameter in either spelling, projected or
+// percent-encoded (spec v2 identity.md §5). The bare form is refused: this host
+// serves no 1.x version.
+func (r *Request) RunID(name string) (ids.Run, error) {
+	s, err := ids.Unproject(r.Params[name])
+	if err != nil {
+		return ids.Run{}, problem.Invalid(name, "%v", err)
+	}
+	id, err := ids.ParseRun(s)
+	if err != nil {
+		// A minted id never holds ~, but one minted elsewhere may: read it as it came.
+		if id, err = ids.ParseRun(r.Params[name]); err != nil {
+			return ids.Run{}, problem.Invalid(name, "%v", err)
+		}
+	}
+	return id, nil
+}
+
+// Authored reads a path parameter that a workflow's author chose.
+func (r *Request) Authored(name string) (string, error) {
+	v := r.Params[name]
+	if !ids.ValidAuthored(v) {
+		return "", problem.Invalid(name, "want 1 to 128 of A-Z a-z 0-9 . _ ~ : -")
+	}
+	return v, nil
+}
+
+// QueryOne reads a query parameter that may be given once.
+func (r *Request) QueryOne(name string) (value string, given bool, err error) {
+	vs, ok := r.URL.Query()[name]
+	switch {
+	case !ok:
+		return "", false, nil
+	case len(vs) > 1:
+		return "", true, problem.Invalid(name, "is given more than once")
+	}
+	return vs[0], true, nil
+}
+
+// QueryInt reads a whole number between min and max from the query.
+func (r *Request) QueryInt(name string, min, max, fallback int64) (int64, error) {
+	v, given, err := r.QueryOne(name)
+	if err != nil || !given {
+		return fallback, err
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < min || n > max || strings.HasPrefix(v, "+") {
+		return 0, problem.Invalid(name, "want a whole number from %d to %d", min, max)
+	}
+	return n, nil
+}
+
+// Matches reports whether an If-None-Match header names an ETag.
+func Matches(header, etag string) bool {
+	if strings.TrimSpace(header) == "*" {
+		return true
+	}
+	for tag := range strings.SplitSeq(header, ",") {
+		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == etag {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+)
+
+// Server serves a route table: it finds the row, keeps within capacity, and
+// turns whatever goes wrong into the closed envelope.
+type Server struct {
+	table   *Table
+	log     *slog.Logger
+	calls   chan struct{}
+	streams chan struct{}
+	version func(http.ResponseWriter, *http.Request, *Route) error
+	rid     ids.Minter
+}
+
+// Options are a server's bounds. Streams and calls have separate budgets, so
+// that idle subscribers never keep a call from going through.
+type Options struct {
+	MaxCalls   int // requests being answered at the same time
+	MaxStreams int // open event streams
+	Log        *slog.Logger
+
+	// Version negotiates the protocol version of a request and stamps the
+	// answer; it runs before anything else about a route.
+	Version func(w http.ResponseWriter, r *http.Request, route *Route) error
+}
+
+// NewServer makes a server of routes.
+func NewServer(routes []Route, o Options) *Server {
+	if o.MaxCalls <= 0 {
+		o.MaxCalls = 4096
+	}
+	if o.MaxStreams <= 0 {
+		o.MaxStreams = 20_000
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{
+		table: NewTable(routes), log: o.Log, version: o.Version,
+		calls: make(chan struct{}, o.MaxCalls), streams: make(chan struct{}, o.MaxStreams),
+	}
+}
+
+// Table is the compiled route table.
+func (s *Server) Table() *Table { return s.table }
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	route, params, allowed := s.table.Match(r.Method, r.URL.EscapedPath())
+	if err := s.version(w, r, route); err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	if route == nil {
+		s.noRoute(w, r, allowed)
+		return
+	}
+	budget := s.calls
+	if route.Stream {
+		budget = s.streams
+	}
+	select {
+	case budget <- struct{}{}:
+		defer func() { <-budget }()
+	default:
+		s.refuse(w, r, full(route))
+		return
+	}
+	s.serve(w, &Request{Request: r, Route: route, Params: params})
+}
+
+func full(route *Route) error {
+	code := problem.ServiceUnavailable
+	if route.Stream {
+		code = problem.RateLimited // spec v2 events.md §SSE frames
+	}
+	e := problem.New(code, "the host is at capacity")
+	e.RetryAfter = time.Second
+	return e
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *Request) {
+	tracked := &tracker{ResponseWriter: w}
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler { //nolint:errorlint // a sentinel by identity
+			panic(p)
+		}
+		s.log.Error("a handler panicked", "operation", r.Route.ID, "panic", p, "stack", string(debug.Stack()))
+		if tracked.begun {
+			panic(http.ErrAbortHandler) // too late for an envelope: cut the connection
+		}
+		s.refuse(w, r.Request, problem.Internal(errors.New("panic")))
+	}()
+	if err := r.Route.Handle(tracked, r); err != nil {
+		if tracked.begun {
+			s.log.Warn("an answer broke off", "operation", r.Route.ID, "err", err)
+			panic(http.ErrAbortHandler)
+		}
+		s.refuse(w, r.Request, err)
+	}
+}
+
+// refuse answers with an error, whatever it is. An internal one is logged under
+// an id that the client is given to quote.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the client has gone
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		p := problem.New(problem.ServiceUnavailable, "the host did not get to this request in time")
+		p.RetryAfter = time.Second
+		err = p
+	}
+	e := problem.From(err)
+	if e.Status() >= 500 {
+		id := s.rid.Next(time.Now())
+		s.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "correlationId", id, "err", err)
+		e = e.With("correlationId", id)
+	}
+	Fail(w, e)
+}
+
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, allowed []string) {
+	if len(allowed) == 0 {
+		Fail(w, problem.New(problem.NotFound, "no such operation").With("path", r.URL.Path))
+		return
+	}
+	// No code is registered at 405: the envelope says not_found, the status and
+	// the Allow header say what would be found.
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	fail(w, problem.New(problem.NotFound, "the method %s is not allowed here", r.Method).With("allow", allowed), http.StatusMethodNotAllowed)
+}
+
+// tracker knows whether an answer has begun.
+type tracker struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (t *tracker) WriteHeader(status int) {
+	t.begun = true
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tracker) Write(b []byte) (int, error) {
+	t.begun = true
+	return t.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the real writer.
+func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -1,0 +1,68 @@
+package sse
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/problem"
+)
+
+// Supported lists the individual stream modes.
+var Supported = []string{"values", "updates", "messages", "debug"}
+
+var grammar = regexp.MustCompile(`^(values|(updates|messages|debug)(,(updates|messages|debug))*)$`)
+
+// Mode is what a subscriber wants to see.
+type Mode struct {
+	Values, Updates, Messages, Debug bool
+	mixed                            bool
+}
+
+// ParseMode reads a streamMode parameter. The default, for an absent one, is
+// updates.
+func ParseMode(s string, given bool) (Mode, error) {
+	if !given {
+		s = "updates"
+	}
+	if !grammar.MatchString(s) {
+		return Mode{}, problem.New(problem.UnsupportedStreamMode, "the stream mode %q is not supported", s).
+			With("supported", Supported)
+	}
+	var m Mode
+	n := 0
+	for part := range strings.SplitSeq(s, ",") {
+		into := map[string]*bool{"values": &m.Values, "updates": &m.Updates, "messages": &m.Messages, "debug": &m.Debug}[part]
+		if !*into {
+			n++
+		}
+		*into = true
+	}
+	m.mixed = n > 1
+	return m, nil
+}
+
+// admits names the frame under which an event is sent; empty if it is not. In a
+// mixed mode that is the mode which admitted it, else the event's type.
+func (m Mode) admits(t event.Type) string {
+	switch {
+	case m.Updates && t.InUpdates():
+		return m.name("updates", string(t))
+	case m.Messages && t.InMessages():
+		return m.name("messages", chunkFrame)
+	case m.Debug:
+		return m.name("debug", string(t))
+	}
+	return ""
+}
+
+func (m Mode) name(mode, single string) string {
+	if m.mixed {
+		return mode
+	}
+	return single
+}
+
+// chunkFrame is the frame name of streamed output in the messages mode. Its
+// data is the payload alone.
+const chunkFrame = "ai.message.chunk"

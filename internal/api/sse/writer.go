@@ -1,0 +1,121 @@
+package sse
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/event"
+)
+
+// Keepalive is the longest silence on a stream: proxies cut quieter ones.
+const Keepalive = 15 * time.Second
+
+// writeTimeout bounds one write to a subscriber that does not read. It hurts
+// only itself: nobody else waits for it.
+const writeTimeout = 30 * time.Second
+
+// Writer writes frames to one subscriber.
+type Writer struct {
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	mode Mode
+	buf  []byte
+}
+
+// Begin answers with an event stream.
+func Begin(w http.ResponseWriter, mode Mode) (*Writer, error) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	h.Del("Content-Length")
+	w.WriteHeader(http.StatusOK)
+	s := &Writer{w: w, rc: http.NewResponseController(w), mode: mode}
+	return s, s.Comment("open")
+}
+
+// Comment sends a line that says nothing but that the stream is alive.
+func (s *Writer) Comment(text string) error {
+	s.buf = append(s.buf, ": "...)
+	s.buf = append(s.buf, text...)
+	s.buf = append(s.buf, "\n\n"...)
+	return s.Flush()
+}
+
+// Add appends an event's frame to what Flush will send, if the mode admits it.
+func (s *Writer) Add(e *event.Event) {
+	name := s.mode.admits(e.Type)
+	if name == "" {
+		return
+	}
+	data := e.Doc()
+	if s.mode.Messages && e.Type.InMessages() && !s.mode.Debug {
+		data = e.Payload
+	}
+	s.frame(e.Seq, name, data)
+}
+
+// Admits reports whether the mode shows an event.
+func (s *Writer) Admits(e *event.Event) bool { return s.mode.admits(e.Type) != "" }
+
+// Batch appends one frame that holds several events. Its id is the highest
+// sequence it stands for.
+func (s *Writer) Batch(events []event.Event) {
+	n := 0
+	b := []byte{'['}
+	for i := range events {
+		if s.mode.admits(events[i].Type) == "" {
+			continue
+		}
+		if n++; n > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, events[i].Doc()...)
+	}
+	if n > 0 {
+		s.frame(events[len(events)-1].Seq, "batch", append(b, ']'))
+	}
+}
+
+// Snapshot appends a state.snapshot frame. With a negative seq it has no id: it
+// repeats a state the subscriber has an id for.
+func (s *Writer) Snapshot(seq int64, snapshot []byte) { s.frame(seq, "state.snapshot", snapshot) }
+
+func (s *Writer) frame(id int64, name string, data []byte) {
+	if id >= 0 {
+		s.buf = append(s.buf, "id: "...)
+		s.buf = strconv.AppendInt(s.buf, id, 10)
+		s.buf = append(s.buf, '\n')
+	}
+	s.buf = append(s.buf, "event: "...)
+	s.buf = append(s.buf, name...)
+	s.buf = append(s.buf, "\ndata: "...)
+	s.buf = append(s.buf, data...) // JSON without line breaks: one data line
+	s.buf = append(s.buf, "\n\n"...)
+}
+
+// Pending reports whether there is something to flush.
+func (s *Writer) Pending() bool { return len(s.buf) > 0 }
+
+// keepBuffer is the largest buffer a quiet stream holds on to.
+const keepBuffer = 16 << 10
+
+// Flush sends what has been added.
+func (s *Writer) Flush() error {
+	if len(s.buf) == 0 {
+		return nil
+	}
+	// A writer that cannot have deadlines (a test's recorder) goes without.
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, err := s.w.Write(s.buf)
+	if cap(s.buf) > keepBuffer {
+		s.buf = nil
+	} else {
+		s.buf = s.buf[:0]
+	}
+	if err != nil {
+		return err
+	}
+	return s.rc.Flush()
+}

@@ -1,0 +1,101 @@
+package v2
+
+import (
+	"log/slog"
+	"net/http"
+	"regexp"
+	"sync"
+
+	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/openapi"
+	"github.com/fermata-run/fermata/internal/host"
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/problem"
+)
+
+// API serves the v2 wire over a host.
+type API struct {
+	host *host.Host
+	keys *identity.APIKeys
+	log  *slog.Logger
+
+	server  *api.Server
+	openapi func() ([]byte, error)
+}
+
+// Config is what an API is made of.
+type Config struct {
+	Host       *host.Host
+	Keys       *identity.APIKeys
+	Log        *slog.Logger
+	Version    string // of the implementation
+	MaxCalls   int
+	MaxStreams int
+}
+
+// New makes the API. It is an http.Handler.
+func New(c Config) *API {
+	a := &API{host: c.Host, keys: c.Keys, log: c.Log}
+	a.server = api.NewServer(a.routes(), api.Options{
+		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate,
+	})
+	a.openapi = sync.OnceValues(func() ([]byte, error) {
+		return openapi.Build(openapi.Info{Title: "fermata", Version: c.Version}, a.server.Table().Routes)
+	})
+	return a
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.server.ServeHTTP(w, r) }
+
+// Routes is the route table, for tests that walk it.
+func (a *API) Routes() []api.Route { return a.server.Table().Routes }
+
+const versionHeader = "OpenWOP-Version"
+
+var versionGrammar = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*))?$`)
+
+// negotiate selects the major of a request (spec v2 versioning.md §1.3): only
+// the major selects, and every protocol answer names the contract used.
+func negotiate(w http.ResponseWriter, r *http.Request, route *api.Route) error {
+	if route != nil && !route.Protocol {
+		return nil
+	}
+	w.Header().Set(versionHeader, host.ProtocolVersion)
+	v := r.Header.Get(versionHeader)
+	if v == "" {
+		return nil
+	}
+	m := versionGrammar.FindStringSubmatch(v)
+	if m == nil || m[1] != "2" {
+		return problem.New(problem.ProtocolVersionUnsupported, "this host does not serve the protocol version %q", v).
+			With("protocolVersions", []string{host.ProtocolVersion})
+	}
+	return nil
+}
+
+// handler is an operation of an authenticated caller.
+type handler func(w http.ResponseWriter, r *api.Request, c identity.Caller) error
+
+// as authenticates before anything about the request is looked at.
+func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
+	return func(w http.ResponseWriter, r *api.Request) error {
+		c, err := a.keys.Authenticate(r.Context(), r.Header.Get("Authorization"))
+		if err != nil {
+			return err
+		}
+		return h(w, r, c)
+	}
+}
+
+// body reads and decodes a request body; an absent one is allowed if optional.
+func (a *API) body(w http.ResponseWriter, r *api.Request, v any, optional bool) error {
+	b, err := api.ReadBody(w, r.Request, a.host.Limits().MaxBodyBytes)
+	if err != nil {
+		return err
+	}
+	if b == nil && optional {
+		return nil
+	}
+	return api.Decode(b, v)
+}

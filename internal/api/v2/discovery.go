@@ -1,0 +1,45 @@
+package v2
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
+	doc, etag := a.host.Capabilities()
+	h := w.Header()
+	h.Set("ETag", etag)
+	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("Vary", versionHeader)
+	if api.Matches(r.Header.Get("If-None-Match"), etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return api.JSON(w, http.StatusOK, jsontext.Value(doc))
+}
+
+func (a *API) getOpenAPI(w http.ResponseWriter, _ *api.Request) error {
+	doc, err := a.openapi()
+	if err != nil {
+		return problem.Internal(err)
+	}
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	return api.JSON(w, http.StatusOK, jsontext.Value(doc))
+}
+
+func (a *API) live(w http.ResponseWriter, _ *api.Request) error {
+	return api.JSON(w, http.StatusOK, map[string]bool{"live": true})
+}
+
+func (a *API) ready(w http.ResponseWriter, r *api.Request) error {
+	if err := a.host.Ready(r.Context()); err != nil {
+		p := problem.New(problem.ServiceUnavailable, "the store does not answer")
+		p.Cause, p.RetryAfter = err, time.Second
+		return p
+	}
+	return api.JSON(w, http.StatusOK, map[string]bool{"ready": true})
+}

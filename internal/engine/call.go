@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/fermata-run/fermata/internal/expr"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/node"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func parseRun(s string) (ids.Run, error) { return ids.ParseRun(s) }
+
+// callServices is what differs between a call within a turn and one beside it.
+type callServices struct {
+	turn  *turn      // a pure call looks at the turn's own state
+	scope expr.Scope // an impure one at a frozen scope
+	chunk func(text string, last bool) error
+}
+
+// call makes one call of a node and turns whatever comes of it into a command.
+func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callServices) run.NodeResult {
+	step, _ := s.Workflow().Step(x.NodeID)
+	return e.invoke(ctx, step, e.input(s, step, x, sv))
+}
+
+func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServices) *node.Input {
+	in := &node.Input{
+		RunID: s.ID.String(), TenantID: s.ID.Tenant, WorkflowID: s.WorkflowID,
+		NodeID: x.NodeID, TypeID: step.Type.ID, Name: step.Node.Name,
+		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectKey(s.ID, x),
+		Now: e.clock.Now(), Config: json.RawMessage(step.Node.Config),
+		Inputs: run.Raws(x.Inputs), Variables: run.Raws(s.Variables),
+	}
+	scope := sv.scope
+	in.Services.Eval = func(source string, extra map[string]json.RawMessage) (json.RawMessage, error) {
+		names := make([]string, 0, len(extra))
+		for k := range extra {
+			names = append(names, k)
+		}
+		p, err := expr.Compile(source, names...)
+		if err != nil {
+			return nil, node.Fail(node.CodeConfig, "%v", err)
+		}
+		var sc expr.Scope = overlay{base: scope, extra: extra}
+		if scope == nil {
+			sc = overlay{base: s.Scope(nil), extra: extra}
+		}
+		v, err := p.Eval(sc)
+		if err != nil {
+			return nil, node.Fail(node.CodeConfig, "%v", err)
+		}
+		return json.RawMessage(v), nil
+	}
+	in.Services.Chunk = sv.chunk
+	in.Wake = e.wake(s, x, sv.turn)
+	return in
+}
+
+// overlay lays a node's own names over a run's scope.
+type overlay struct {
+	base  expr.Scope
+	extra map[string]json.RawMessage
+}
+
+// Lookup implements expr.Scope.
+func (o overlay) Lookup(name string) (jsontext.Value, bool) {
+	if v, ok := o.extra[name]; ok {
+		return jsontext.Value(v), true
+	}
+	return o.base.Lookup(name)
+}
+
+// effectKey names a visit's effect, whatever the attempt and whoever makes it.
+func effectKey(id ids.Run, x run.Execute) string {
+	return ids.Interrupt(id, "effect\x00"+x.NodeID, x.Visit, 0).Opaque
+}
+
+// invoke runs a node's code. Whatever it does, something comes back.
+func (e *Engine) invoke(ctx context.Context, step *flow.Step, in *node.Input) (out run.NodeResult) {
+	out = run.NodeResult{NodeID: in.NodeID, Visit: in.Visit, Attempt: in.Attempt}
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("a node panicked", "run", in.RunID, "node", in.NodeID, "type", in.TypeID,
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			out.Err = node.Fail(node.CodeInternal, "node type %s panicked", in.TypeID)
+		}
+	}()
+	r, err := step.Type.Run(ctx, in)
+	out.Writes, out.Logs = in.Recorded()
+	if err != nil {
+		out.Err = nodeError(err)
+		out.Writes = nil // a failed attempt changes nothing
+		return out
+	}
+	out.Result = r
+	for _, v := range r.Outputs() {
+		if !jsontext.Value(v).IsValid() {
+			out.Err = node.Fail(node.CodeInternal, "node type %s returned an output that is not JSON", in.TypeID)
+		}
+	}
+	return out
+}
+
+// nodeError gives an error without a code the code of a fault that may pass.
+func nodeError(err error) *node.Error {
+	if e, ok := err.(*node.Error); ok {
+		return e
+	}
+	if p, ok := err.(*problem.Error); ok {
+		row, _ := problem.Lookup(p.Code)
+		return &node.Error{Code: string(p.Code), Message: p.Message, Details: p.Details, Retryable: row.Retriable}
+	}
+	return node.Retry(node.CodeInternal, "%v", err)
+}
+
+// fewChildren is up to how many children a wake-up carries outcomes outright.
+const fewChildren = 16
+
+// wake is what a waiting node is told when it is called again.
+func (e *Engine) wake(s *run.State, x run.Execute, t *turn) *node.Wake {
+	if x.Wake == nil {
+		return nil
+	}
+	w := &node.Wake{State: json.RawMessage(x.Saved), Timer: x.Wake.Timer}
+	if a := x.Wake.Answer; a != nil {
+		w.Answer = &node.Answer{
+			InterruptID: a.InterruptID, Kind: a.Kind, Value: json.RawMessage(a.Value),
+			Action: a.Action, TimedOut: a.TimedOut, By: a.By,
+		}
+	}
+	if !x.Wake.Children {
+		return w
+	}
+	for _, c := range s.Children(x.NodeID) {
+		w.Children = append(w.Children, node.ChildResult{
+			RunID: c.RunID, WorkflowID: c.WorkflowID, Key: c.Key, Status: c.Status, Ended: run.Terminal(c.Status),
+		})
+	}
+	w.Load = func(i int) (node.ChildResult, error) {
+		c := w.Children[i]
+		if !c.Ended {
+			return c, nil
+		}
+		return e.childOutcome(c, t)
+	}
+	if len(w.Children) <= fewChildren {
+		for i := range w.Children {
+			c, err := w.Load(i)
+			if err != nil {
+				panic(err) // the store does not answer: the call fails and is repeated
+			}
+			w.Children[i] = c
+		}
+	}
+	return w
+}
+
+// childOutcome reads what came of a child run.
+func (e *Engine) childOutcome(c node.ChildResult, t *turn) (node.ChildResult, error) {
+	id, err := parseRun(c.RunID)
+	if err != nil {
+		return c, err
+	}
+	var s *run.State
+	for at := t; at != nil && s == nil; at = at.parent {
+		s = at.childState(id)
+	}
+	if s == nil {
+		l, err := e.store.Runs().Load(context.Background(), id)
+		if err != nil {
+			return c, err
+		}
+		if s, _, err = e.fold(context.Background(), l); err != nil {
+			return c, err
+		}
+	}
+	c.Variables = run.Raws(s.Variables)
+	c.Outputs = json.RawMessage(s.Outputs)
+	if s.Error != nil {
+		c.Error = &node.Error{Code: s.Error.Code, Message: s.Error.Message, Details: s.Error.Details}
+	}
+	return c, nil
+}
+
+// launch makes a call of an impure node beside the turn. Its start is durable.
+func (a *actor) launch(x run.Execute) {
+	e := a.e
+	step, ok := a.s.Workflow().Step(x.NodeID)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithCancel(e.base)
+	if a.calls == nil {
+		a.calls = map[callKey]context.CancelFunc{}
+	}
+	key := callKey{x.NodeID, x.Visit, x.Attempt}
+	a.calls[key] = cancel
+	in := e.input(a.s, step, x, callServices{
+		scope: a.s.Frozen(),
+		chunk: func(text string, last bool) error {
+			return e.Do(ctx, a.id, run.NodeChunk{NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Text: text, Last: last}).Err
+		},
+	})
+	e.calls.Add(1)
+	go func() {
+		defer e.calls.Done()
+		select {
+		case e.slots <- struct{}{}:
+			defer func() { <-e.slots }()
+		case <-ctx.Done():
+			return
+		}
+		r := e.invoke(ctx, step, in)
+		if ctx.Err() != nil {
+			return // nobody wants it any more, or the next owner will ask again
+		}
+		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
+	}()
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+// commit makes a turn durable. On failure nothing of it is.
+func (a *actor) commit(t *turn, settled []store.Settled) error {
+	ctx := context.Background() // a step that was decided is not abandoned half-way
+	if len(t.events) == 0 && len(t.todo) == 0 && a.rowIsRight(t) {
+		if len(settled) == 0 {
+			return nil
+		}
+		return a.e.store.Runs().Settle(ctx, settled)
+	}
+	ap := t.append()
+	ap.Settled = settled
+	ap.Epoch, ap.ExpectedSeq = a.row.Epoch, a.row.Seq
+	a.checkpoint(t, ap)
+	if err := a.e.store.Runs().Append(ctx, ap); err != nil {
+		return err
+	}
+	a.row = ap.Row
+	return nil
+}
+
+// rowIsRight reports whether the stored row already says what it should.
+func (a *actor) rowIsRight(t *turn) bool {
+	want := t.rowAfter()
+	return want.Status == a.row.Status && want.Instance == a.row.Instance && want.WakeAt.Equal(a.row.WakeAt)
+}
+
+// checkpoint adds a checkpoint once the log behind the last one has outgrown
+// it, so that the cost of checkpoints stays in proportion to the log, and what
+// must be read to fold a run in proportion to its state.
+func (a *actor) checkpoint(t *turn, ap *store.Append) {
+	for i := range t.events {
+		a.sinceCheck += len(t.events[i].Doc())
+	}
+	if a.sinceCheck < max(checkpointFloor, a.checkSize) {
+		return
+	}
+	b, err := t.s.Encode()
+	if err != nil {
+		a.e.log.Warn("a checkpoint could not be made", "run", a.id.String(), "err", err)
+		return
+	}
+	ap.Checkpoint = &store.Checkpoint{Seq: t.s.Seq, State: b}
+	a.sinceCheck, a.checkSize = 0, len(b)
+}
+
+// append is the turn as the store takes it, child runs included.
+func (t *turn) append() *store.Append {
+	ap := &store.Append{Row: t.rowAfter(), Events: t.events}
+	opened, closed := t.s.TakeInbox()
+	gone := map[string]bool{}
+	for _, id := range closed {
+		gone[id.Opaque] = true
+	}
+	fresh := map[string]bool{}
+	for _, i := range opened {
+		fresh[i.ID.Opaque] = true
+		if gone[i.ID.Opaque] {
+			continue // opened and closed within the turn
+		}
+		ap.Opened = append(ap.Opened, store.Interrupt{
+			ID: i.ID.Opaque, Run: t.s.ID, NodeID: i.NodeID, Kind: i.Request.Kind, Key: i.Request.Key,
+			Data: event.Encode(i.Request), CreatedAt: i.OpenedAt, ExpiresAt: i.ExpiresAt,
+		})
+	}
+	for _, id := range closed {
+		if !fresh[id.Opaque] {
+			ap.Closed = append(ap.Closed, id.Opaque)
+		}
+	}
+	for _, c := range t.children {
+		also := c.append()
+		also.Create = true
+		ap.Also = append(ap.Also, also)
+	}
+	return ap
+}
+
+// rowAfter is the run's row as the turn leaves it.
+func (t *turn) rowAfter() store.Run {
+	s, row := t.s, t.row
+	before := row.Status
+	if row.ID.IsZero() {
+		row = t.newRow()
+	}
+	row.Status, row.Seq = s.Status(), s.Seq
+	row.StartedAt, row.CompletedAt, row.CurrentNode = s.StartedAt, s.CompletedAt, s.CurrentNode()
+	row.WakeAt = s.NextWake(t.e.cfg.Limits)
+	row.Error = nil
+	if s.Error != nil {
+		row.Error = event.Encode(s.Error)
+	}
+	owner := ""
+	if !s.Parked() || len(t.todo) > 0 {
+		owner = t.e.Instance()
+	}
+	if owner != "" && row.Instance != owner {
+		row.Epoch++ // the run changes hands
+	}
+	row.Instance = owner
+	if s.Parent != nil && t.parent == nil && tellsParent(before, row.Status) {
+		row.Notify = true
+	}
+	return row
+}
+
+func (t *turn) newRow() store.Run {
+	s := t.s
+	row := store.Run{
+		ID: s.ID, WorkflowID: s.WorkflowID, WorkflowVersion: s.WorkflowVersion,
+		CreatedAt: s.StartedAt, Owner: event.Encode(s.Owner),
+	}
+	if s.Tags != nil {
+		row.Tags = event.Encode(s.Tags)
+	}
+	if s.Parent != nil {
+		if id, err := parseRun(s.Parent.RunID); err == nil {
+			row.Parent, row.ParentNode = id, s.Parent.NodeID
+		}
+	}
+	return row
+}
+
+// after does what a durable turn calls for: tells watchers, interrupts calls
+// that are not wanted, makes new ones, and passes news between parent and child.
+func (a *actor) after(t *turn) {
+	for _, x := range t.aborts {
+		a.cut(x)
+	}
+	a.e.feed.publish(a.id, t.events)
+	for _, c := range t.children {
+		a.e.takeOver(c)
+	}
+	for _, x := range t.later {
+		a.launch(x)
+	}
+	if len(t.todo) > 0 {
+		a.e.actors.deliver(a.e, a.id, message{pending: t.todo})
+	}
+	for _, x := range t.cancels {
+		a.e.cancelChild(a.id, x)
+	}
+	if a.row.Notify {
+		a.e.tellParent(a.row)
+	}
+	a.arm()
+	if a.s.Ended != "" && len(a.calls) == 0 {
+		a.s = nil // nothing more can happen to it
+	}
+}
+
+// arm sees to the run's next timer: the store's index serves parked runs, the
+// engine's own list those it works on.
+func (a *actor) arm() {
+	switch {
+	case a.row.WakeAt.IsZero():
+		a.e.timers.drop(a.id)
+	case a.row.Instance == "":
+		a.e.timers.drop(a.id)
+		a.e.timers.poke(a.row.WakeAt)
+	default:
+		a.e.timers.set(a.id, a.row.WakeAt)
+	}
+}
+
+// takeOver begins to work on a run that has just come into being.
+func (e *Engine) takeOver(t *turn) {
+	row := t.rowAfter()
+	e.feed.publish(t.s.ID, t.events)
+	for _, c := range t.children {
+		e.takeOver(c)
+	}
+	if row.Instance == "" {
+		if !row.WakeAt.IsZero() {
+			e.timers.poke(row.WakeAt)
+		}
+		return
+	}
+	a := &actor{e: e, id: t.s.ID, s: t.s, row: row, fresh: true}
+	for i := range t.events {
+		a.sinceCheck += len(t.events[i].Doc())
+	}
+	if !e.actors.adopt(a) {
+		e.actors.deliver(e, t.s.ID, message{cmd: run.Recover{}})
+		return
+	}
+	for _, x := range t.later {
+		a.launch(x)
+	}
+	if len(t.todo) > 0 {
+		e.actors.deliver(e, a.id, message{pending: t.todo})
+	}
+	for _, x := range t.cancels {
+		e.cancelChild(a.id, x)
+	}
+	a.arm()
+}

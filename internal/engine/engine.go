@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+// Config is what an engine works with.
+type Config struct {
+	Store   store.Store
+	Catalog flow.Catalog
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Limits  run.Limits
+
+	// Workers bounds the calls of impure nodes made at the same time.
+	Workers int
+
+	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
+	// against its schema.
+	CheckInterrupt func(payload []byte) error
+
+	// ReconcileEvery is how often the engine looks for work it was not told of:
+	// runs of lost owners, due timers, news of children. Default one second.
+	ReconcileEvery time.Duration
+	// LeaseTTL is how long this instance stays alive between heartbeats.
+	LeaseTTL time.Duration
+}
+
+// Engine runs workflows. Make one with New, then Start it.
+type Engine struct {
+	cfg    Config
+	store  store.Store
+	clock  clock.Clock
+	log    *slog.Logger
+	minter ids.Minter
+	defs   *Definitions
+	feed   *Feed
+
+	instance atomic.Pointer[string] // fresh for every process start
+	actors   registry
+	slots    chan struct{}
+	timers   *timers
+
+	base     context.Context // ends when executing calls must end
+	cancel   context.CancelFunc
+	draining atomic.Bool
+	calls    sync.WaitGroup // impure calls in flight
+	loops    sync.WaitGroup
+	stop     chan struct{}
+	stopOnce sync.Once
+}
+
+// New makes an engine. It does nothing before Start.
+func New(cfg Config) *Engine {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Workers <= 0 {
+		cfg.Workers = 256
+	}
+	if cfg.ReconcileEvery <= 0 {
+		cfg.ReconcileEvery = time.Second
+	}
+	if cfg.LeaseTTL <= 0 {
+		cfg.LeaseTTL = 15 * time.Second
+	}
+	e := &Engine{
+		cfg: cfg, store: cfg.Store, clock: cfg.Clock, log: cfg.Log,
+		defs: NewDefinitions(cfg.Store.Workflows(), cfg.Catalog),
+		feed: newFeed(), slots: make(chan struct{}, cfg.Workers), stop: make(chan struct{}),
+	}
+	e.actors.init()
+	e.timers = newTimers(cfg.Clock)
+	e.base, e.cancel = context.WithCancel(context.Background())
+	return e
+}
+
+// Definitions gives access to compiled workflows.
+func (e *Engine) Definitions() *Definitions { return e.defs }
+
+// Feed gives access to live events.
+func (e *Engine) Feed() *Feed { return e.feed }
+
+// Limits are the ceilings the engine enforces.
+func (e *Engine) Limits() run.Limits { return e.cfg.Limits }
+
+// Instance is the id of this process in the store's ownership table.
+func (e *Engine) Instance() string { return *e.instance.Load() }
+
+// Start registers the instance and begins to look for work.
+func (e *Engine) Start(ctx context.Context) error {
+	id := "i-" + rand.Text()
+	e.instance.Store(&id)
+	if err := e.store.Ownership().Register(ctx, id); err != nil {
+		return err
+	}
+	for _, loop := range []func(){e.heartbeat, e.reconcile, e.tickActive} {
+		e.loops.Add(1)
+		go func() {
+			defer e.loops.Done()
+			loop()
+		}()
+	}
+	return nil
+}
+
+// Stop ends the engine in order: it stops taking on work, lets executing calls
+// come to an end until ctx is done, cuts off the rest, and gives up its runs.
+// A run cut off is taken over by the next owner, from its log.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.draining.Store(true)
+	e.stopOnce.Do(func() { close(e.stop) })
+	e.loops.Wait()
+	idle := make(chan struct{})
+	go func() {
+		e.calls.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	e.cancel()
+	e.feed.Close()
+	e.actors.quiesce()
+	if e.instance.Load() == nil {
+		return nil
+	}
+	release, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer done()
+	return e.store.Ownership().Deregister(release, e.Instance())
+}
+
+// errDraining refuses new work during shutdown.
+func errDraining() error {
+	e := problem.New(problem.ServiceUnavailable, "the host is shutting down")
+	e.RetryAfter = 2 * time.Second
+	return e
+}
+
+func (e *Engine) env() run.Env { return run.Env{Now: e.clock.Now(), Limits: e.cfg.Limits} }

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
+)
+
+// How much of a watched run's recent log is kept in memory for its watchers. A
+// watcher that falls further behind reads the store; it costs nobody else
+// anything.
+const (
+	tailEvents = 512
+	tailBytes  = 1 << 20
+)
+
+// Feed tells watchers of a run that its log has grown. It holds nothing for
+// runs nobody watches.
+type Feed struct {
+	shards [64]feedShard
+	closed chan struct{}
+	once   sync.Once
+}
+
+type feedShard struct {
+	mu     sync.Mutex
+	topics map[ids.Run]*topic
+}
+
+type topic struct {
+	mu       sync.Mutex
+	watchers int
+	changed  chan struct{} // closed at the next publication
+	tail     []event.Event
+	bytes    int
+}
+
+func newFeed() *Feed {
+	f := &Feed{closed: make(chan struct{})}
+	for i := range f.shards {
+		f.shards[i].topics = map[ids.Run]*topic{}
+	}
+	return f
+}
+
+func (f *Feed) shard(id ids.Run) *feedShard {
+	h := uint32(2166136261)
+	for i := 0; i < len(id.Opaque); i++ {
+		h = (h ^ uint32(id.Opaque[i])) * 16777619
+	}
+	return &f.shards[h%uint32(len(f.shards))]
+}
+
+// publish announces events that are durable.
+func (f *Feed) publish(id ids.Run, events []event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	sh := f.shard(id)
+	sh.mu.Lock()
+	t := sh.topics[id]
+	sh.mu.Unlock()
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range events {
+		t.tail = append(t.tail, events[i])
+		t.bytes += len(events[i].Doc())
+	}
+	for len(t.tail) > tailEvents || t.bytes > tailBytes && len(t.tail) > 1 {
+		t.bytes -= len(t.tail[0].Doc())
+		t.tail = t.tail[1:]
+	}
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Watch follows one run until Close.
+type Watch struct {
+	f  *Feed
+	id ids.Run
+	t  *topic
+}
+
+// Watch begins to follow a run. Watch first, then read the store: what is
+// published in between is in the watch's tail.
+func (f *Feed) Watch(id ids.Run) *Watch {
+	sh := f.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	t := sh.topics[id]
+	if t == nil {
+		t = &topic{changed: make(chan struct{})}
+		sh.topics[id] = t
+	}
+	t.watchers++
+	return &Watch{f, id, t}
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	sh := w.f.shard(w.id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if w.t.watchers--; w.t.watchers == 0 {
+		delete(sh.topics, w.id)
+	}
+}
+
+// After returns the events behind a sequence that are at hand, and a channel
+// that closes when there are more. ok is false when the tail does not reach
+// back far enough: then the store must be read.
+func (w *Watch) After(seq int64) (events []event.Event, more <-chan struct{}, ok bool) {
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	more = w.t.changed
+	tail := w.t.tail
+	if len(tail) == 0 {
+		return nil, more, true
+	}
+	if first := tail[0].Seq; seq+1 < first {
+		return nil, more, false
+	}
+	from := seq + 1 - tail[0].Seq
+	if from >= int64(len(tail)) {
+		return nil, more, true
+	}
+	return tail[from:len(tail):len(tail)], more, true
+}
+
+// Closed is closed when the host shuts down.
+func (w *Watch) Closed() <-chan struct{} { return w.f.closed }
+
+// Close ends every watch's wait, for shutdown.
+func (f *Feed) Close() { f.once.Do(func() { close(f.closed) }) }

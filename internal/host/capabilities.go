@@ -1,0 +1,58 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/go-json-experiment/json"
+)
+
+// ProtocolVersion is the version of the protocol this host serves.
+const ProtocolVersion = "2.0"
+
+// Capabilities is the discovery document with its validator (spec v2
+// capabilities.md). It is assembled from what is wired: a family is present
+// exactly when this host serves it.
+func (h *Host) Capabilities() (doc []byte, etag string) {
+	lim := h.engine.Limits()
+	record := func(witness string, facets map[string]any) map[string]any {
+		m := map[string]any{"status": "stable", "since": ProtocolVersion, "witness": witness}
+		for k, v := range facets {
+			m[k] = v
+		}
+		return m
+	}
+	root := map[string]any{
+		"protocolVersion":       ProtocolVersion,
+		"protocolVersions":      []string{ProtocolVersion},
+		"preferredVersion":      ProtocolVersion,
+		"implementation":        map[string]any{"name": "fermata", "version": h.cfg.Version, "vendor": "fermata"},
+		"engineVersion":         event.EngineVersion,
+		"eventLogSchemaVersion": event.LogEra,
+		"limits": record("witnessable-gated", map[string]any{
+			// No envelope-producing node is wired yet, so none may be emitted.
+			"clarificationRounds": 0, "schemaRounds": 0, "envelopesPerTurn": 0,
+			"maxNodeExecutions":   lim.MaxNodeExecutions,
+			"maxRunDurationMs":    lim.MaxRunDurationMs,
+			"maxLoopIterations":   lim.MaxLoopIterations,
+			"maxRequestBodyBytes": h.cfg.Limits.MaxBodyBytes,
+		}),
+		"eventLog": record("claims-check", nil),
+		"runList": record("witnessable-gated", map[string]any{
+			"maxPageSize": h.cfg.Limits.MaxPageSize, "filters": []string{"workflowId", "status"},
+		}),
+		"extensions": map[string]any{
+			"fermata.host": map[string]any{"path": "/host/fermata/"},
+		},
+	}
+	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
+		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})
+	}
+	doc, err := json.Marshal(root, json.Deterministic(true))
+	if err != nil {
+		panic("host: the discovery document does not encode: " + err.Error())
+	}
+	sum := sha256.Sum256(doc)
+	return doc, `"` + hex.EncodeToString(sum[:16]) + `"`
+}

@@ -1,0 +1,85 @@
+package host
+
+import (
+	"log/slog"
+
+	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/engine"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+// Config is what a host is made of.
+type Config struct {
+	Store   store.Store
+	Engine  *engine.Engine
+	Catalog flow.Catalog
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Version string // of the implementation
+	Limits  Limits
+}
+
+// Limits bound what callers may ask for.
+type Limits struct {
+	MaxBodyBytes int // of a request body
+	MaxPageSize  int // of a list
+	MaxBulk      int // run ids in one bulk cancel
+}
+
+// DefaultLimits are the bounds of a host whose operator set none. The body
+// bound leaves headroom for the envelope around a payload of 4 MB.
+func DefaultLimits() Limits {
+	return Limits{MaxBodyBytes: 5 << 20, MaxPageSize: 200, MaxBulk: 100}
+}
+
+// Host answers the use cases. It is safe for concurrent use.
+type Host struct {
+	cfg    Config
+	store  store.Store
+	engine *engine.Engine
+	clock  clock.Clock
+	cache  *snapshots
+}
+
+// New makes a host.
+func New(cfg Config) *Host {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	return &Host{cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20)}
+}
+
+// Limits are the bounds in force.
+func (h *Host) Limits() Limits { return h.cfg.Limits }
+
+// allow refuses a caller whose credential lacks a scope.
+func (h *Host) allow(c identity.Caller, scope string) error {
+	if c.Tenant() == "" {
+		return problem.New(problem.Unauthenticated, "a credential is required")
+	}
+	if !c.Holds(scope) {
+		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
+	}
+	return nil
+}
+
+// own refuses an id of another tenant, without saying whether it exists (spec
+// v2 identity.md §5).
+func (h *Host) own(c identity.Caller, id ids.Run) error {
+	if id.Tenant != c.Tenant() {
+		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
+	}
+	return nil
+}
+
+// admit is what every operation on one run begins with.
+func (h *Host) admit(c identity.Caller, scope string, id ids.Run) error {
+	if err := h.allow(c, scope); err != nil {
+		return err
+	}
+	return h.own(c, id)
+}

@@ -1,0 +1,120 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+)
+
+// maxReason bounds a free-form reason, in bytes.
+const maxReason = 4096
+
+func checkReason(reason string) error {
+	if len(reason) > maxReason {
+		return problem.Invalid("reason", "has at most %d bytes", maxReason)
+	}
+	return nil
+}
+
+// CancelRun asks a run to end (spec v2 runs.md §Cancel). It returns the status
+// afterwards, cancelling or cancelled.
+func (h *Host) CancelRun(ctx context.Context, c identity.Caller, id ids.Run, reason string) (string, error) {
+	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+		return "", err
+	}
+	if err := checkReason(reason); err != nil {
+		return "", err
+	}
+	out := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
+	return out.Status, out.Err
+}
+
+// BulkResult is what became of one run of a bulk cancel.
+type BulkResult struct {
+	RunID  string
+	Status string
+	Err    error
+}
+
+// BulkCancel cancels many runs, each by itself, in request order. A run id that
+// is malformed or foreign fails in its own entry.
+func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []string, reason string) ([]BulkResult, error) {
+	if err := h.allow(c, identity.RunsCancel); err != nil {
+		return nil, err
+	}
+	if max := h.cfg.Limits.MaxBulk; len(runIDs) > max {
+		return nil, problem.Invalid("runIds", "at most %d runs can be cancelled at once", max).With("maxRunIds", max)
+	}
+	if len(runIDs) == 0 {
+		return nil, problem.Invalid("runIds", "names no run").With("maxRunIds", h.cfg.Limits.MaxBulk)
+	}
+	if err := checkReason(reason); err != nil {
+		return nil, err
+	}
+	parsed := make([]ids.Run, len(runIDs))
+	out := make([]BulkResult, len(runIDs))
+	done := make(chan int, len(runIDs))
+	for i, s := range runIDs {
+		out[i].RunID = s
+		id, err := ids.ParseRun(s)
+		if err != nil {
+			return nil, problem.Invalid("runIds", "%q is not a run id", s)
+		}
+		parsed[i] = id
+	}
+	for i, id := range parsed {
+		if err := h.own(c, id); err != nil {
+			out[i].Err = err
+			done <- i
+			continue
+		}
+		go func() {
+			o := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
+			out[i].Status, out[i].Err = o.Status, o.Err
+			done <- i
+		}()
+	}
+	for range parsed {
+		<-done
+	}
+	return out, nil
+}
+
+// PauseRun asks a run to stand still (spec v2 runs.md §Pause and resume). It
+// returns when the request is durable; with the policy drain-current-node the
+// run may still be finishing what it executes.
+func (h *Host) PauseRun(ctx context.Context, c identity.Caller, id ids.Run, reason, policy string) (time.Time, error) {
+	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+		return time.Time{}, err
+	}
+	if policy == "" {
+		policy = "drain-current-node"
+	}
+	if policy != "immediate" && policy != "drain-current-node" {
+		return time.Time{}, problem.Invalid("drainPolicy", "%q is not immediate or drain-current-node", policy)
+	}
+	if err := checkReason(reason); err != nil {
+		return time.Time{}, err
+	}
+	out := h.engine.Do(ctx, id, run.Pause{Reason: reason, DrainPolicy: policy})
+	if out.Err != nil || out.Status != run.Paused {
+		return time.Time{}, out.Err
+	}
+	return out.At, nil
+}
+
+// ResumeRun lets a paused run go on.
+func (h *Host) ResumeRun(ctx context.Context, c identity.Caller, id ids.Run, reason string) (time.Time, error) {
+	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+		return time.Time{}, err
+	}
+	if err := checkReason(reason); err != nil {
+		return time.Time{}, err
+	}
+	out := h.engine.Do(ctx, id, run.Resume{Reason: reason})
+	return out.At, out.Err
+}

@@ -1,0 +1,211 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/jsonschema"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Limits of RunOptions (spec v2 runs.md §tags and metadata).
+const (
+	maxTags          = 100
+	maxTagLength     = 256 // characters
+	maxMetadataBytes = 64 << 10
+)
+
+// CreateRun is the request of createRun, decoded.
+type CreateRun struct {
+	WorkflowID   string
+	Inputs       jsontext.Value
+	TenantID     string
+	ScopeID      string
+	CallbackURL  string
+	Residency    jsontext.Value
+	Mode         string
+	EvalSuiteRef string
+	AgentID      string
+	Configurable jsontext.Value
+	Tags         []string
+	Metadata     jsontext.Value
+	Transport    string // rest if empty
+}
+
+// Created is a run that has come into being.
+type Created struct {
+	ID     ids.Run
+	Status string
+}
+
+// CreateRun starts a run (spec v2 runs.md §Create).
+func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (Created, error) {
+	if err := h.allow(c, identity.RunsCreate); err != nil {
+		return Created{}, err
+	}
+	if err := unsupported(c, r); err != nil {
+		return Created{}, err
+	}
+	if err := checkOptions(r); err != nil {
+		return Created{}, err
+	}
+	wf, err := h.engine.Definitions().Get(ctx, c.Tenant(), r.WorkflowID, "")
+	if errors.Is(err, store.ErrNotFound) {
+		return Created{}, problem.New(problem.NotFound, "no workflow %q", r.WorkflowID).With("workflowId", r.WorkflowID)
+	}
+	if err != nil {
+		return Created{}, err
+	}
+	if err := startable(wf); err != nil {
+		return Created{}, err
+	}
+	if err := checkInputs(wf, r.Inputs); err != nil {
+		return Created{}, err
+	}
+	if err := checkConfigurable(wf, r.Configurable); err != nil {
+		return Created{}, err
+	}
+	if r.Transport == "" {
+		r.Transport = "rest"
+	}
+	id := h.engine.NewID(c.Tenant())
+	out, err := h.engine.Create(ctx, id, wf, run.Start{
+		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
+		Configurable: r.Configurable, ScopeID: r.ScopeID,
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	return Created{ID: id, Status: accepted(out.Status)}, nil
+}
+
+// accepted is the status a 201 may carry: a run that is over already was
+// running when it was accepted.
+func accepted(status string) string {
+	switch status {
+	case run.Pending, run.WaitingApproval, run.WaitingInput, run.WaitingExternal:
+		return status
+	}
+	return run.Running
+}
+
+// unsupported refuses what this host would otherwise have to ignore.
+func unsupported(c identity.Caller, r CreateRun) error {
+	switch {
+	case r.TenantID != "" && r.TenantID != c.Tenant():
+		return problem.New(problem.IDTenantMismatch, "tenantId names another tenant").With("field", "tenantId")
+	case r.Mode != "":
+		if r.Mode != "eval" {
+			return problem.Invalid("mode", "%q is not eval", r.Mode)
+		}
+		if r.EvalSuiteRef == "" {
+			return problem.Invalid("evalSuiteRef", "is required in mode eval")
+		}
+		if r.AgentID == "" {
+			return problem.Invalid("agentId", "is required in mode eval")
+		}
+		return problem.New(problem.CapabilityNotProvided, "this host does not run evaluation suites").
+			With("requiredCapability", "agents.evalSuite")
+	case r.EvalSuiteRef != "":
+		return problem.Invalid("evalSuiteRef", "goes with mode eval only")
+	case r.AgentID != "":
+		return problem.Invalid("agentId", "goes with mode eval only")
+	case len(r.Residency) > 0:
+		return problem.New(problem.Code("residency_unavailable"), "this host cannot honour a residency constraint").With("field", "residency")
+	case r.CallbackURL != "":
+		return problem.Invalid("callbackUrl", "this host does not deliver callbacks")
+	case r.WorkflowID == "":
+		return problem.Invalid("workflowId", "is required")
+	case len(r.ScopeID) > 256:
+		return problem.Invalid("scopeId", "has at most 256 characters")
+	}
+	return nil
+}
+
+func startable(wf *flow.Workflow) error {
+	d := wf.Def
+	if d.IsActive != nil && !*d.IsActive || d.Status == "inactive" || d.Status == "archived" {
+		return problem.Invalid("workflowId", "the workflow %s is not active", d.ID)
+	}
+	return nil
+}
+
+func checkOptions(r CreateRun) error {
+	if len(r.Tags) > maxTags {
+		return problem.Invalid("tags", "at most %d tags are allowed", maxTags).With("limit", maxTags)
+	}
+	for i, t := range r.Tags {
+		if n := utf8.RuneCountInString(t); n > maxTagLength || n == 0 {
+			return problem.Invalid(fmt.Sprintf("tags[%d]", i), "a tag has 1 to %d characters", maxTagLength).With("limit", maxTagLength)
+		}
+	}
+	if len(r.Metadata) > 0 && r.Metadata.Kind() != '{' {
+		return problem.Invalid("metadata", "must be an object")
+	}
+	if len(r.Metadata) > maxMetadataBytes {
+		return problem.Invalid("metadata", "has at most %d bytes", maxMetadataBytes).With("limit", maxMetadataBytes)
+	}
+	return nil
+}
+
+// checkInputs holds run inputs against the workflow's variables.
+func checkInputs(wf *flow.Workflow, inputs jsontext.Value) error {
+	in := map[string]jsontext.Value{}
+	if len(inputs) > 0 {
+		if inputs.Kind() != '{' {
+			return problem.Invalid("inputs", "must be an object")
+		}
+		if err := json.Unmarshal(inputs, &in); err != nil {
+			return problem.Invalid("inputs", "%v", err)
+		}
+	}
+	for name, v := range in {
+		if _, channel := wf.Def.Channels[name]; channel {
+			return problem.Invalid("inputs."+name, "is a channel of the workflow and cannot be given as input")
+		}
+		if decl, ok := wf.Variable(name); ok && !decl.Accepts(v) {
+			return problem.Invalid("inputs."+name, "must be of type %s", decl.Type)
+		}
+	}
+	for i := range wf.Def.Variables {
+		v := &wf.Def.Variables[i]
+		given, ok := in[v.Name]
+		if v.Required && len(v.DefaultValue) == 0 && (!ok || given.Kind() == 'n') {
+			return problem.Invalid("inputs."+v.Name, "is required")
+		}
+	}
+	return nil
+}
+
+func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
+	if len(v) == 0 {
+		return nil
+	}
+	if err := parseConfigurable(v); err != nil {
+		return err
+	}
+	if len(wf.Def.ConfigurableSchema) == 0 {
+		return nil
+	}
+	sch, err := jsonschema.Compile(wf.Def.ConfigurableSchema)
+	if err != nil {
+		return problem.Internal(err) // it was checked at registration
+	}
+	if bad := sch.Validate(v); bad != nil {
+		field := "configurable"
+		if bad.Path != "" {
+			field += "." + bad.Path
+		}
+		return problem.Invalid(field, "%s", bad.Message)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package identity
+
+import (
+	"slices"
+
+	"github.com/fermata-run/fermata/internal/event"
+)
+
+// Scopes of the protocol (spec v2 runs.md §Surface) and of this host.
+const (
+	ManifestRead     = "manifest:read"
+	RunsCreate       = "runs:create"
+	RunsRead         = "runs:read"
+	RunsCancel       = "runs:cancel"
+	ApprovalsRespond = "approvals:respond"
+	WorkflowsWrite   = "fermata:workflows:write"
+	allScopes        = "*"
+)
+
+// Caller is an authenticated party.
+type Caller struct {
+	Subject event.Subject
+	Scopes  []string
+}
+
+// Tenant is the tenant the caller acts for.
+func (c Caller) Tenant() string { return c.Subject.Tenant }
+
+// Holds reports whether the caller's credential carries a scope.
+func (c Caller) Holds(scope string) bool {
+	return slices.Contains(c.Scopes, scope) || slices.Contains(c.Scopes, allScopes)
+}
+
+// Owner is the owner block of what the caller creates.
+func (c Caller) Owner() event.Owner {
+	return event.Owner{Tenant: c.Subject.Tenant, Subject: c.Subject}
+}

@@ -1,0 +1,108 @@
+package run
+
+import (
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// answer is what a resume value means for its interrupt.
+type answer struct {
+	action   string // of an approval
+	decision string // granted or rejected
+	open     bool   // the interrupt stays open: a question, or a vote among several
+	vote     bool
+	accept   bool
+	parsed   approval
+}
+
+// verdictOf reads a checked resume value.
+func verdictOf(i *Interrupt, value jsontext.Value) answer {
+	if i.Request.Kind != "approval" {
+		return answer{}
+	}
+	var a answer
+	_ = json.Unmarshal(value, &a.parsed) // checked before
+	a.action = a.parsed.Action
+	switch a.action {
+	case "ask":
+		return answer{open: true, parsed: a.parsed}
+	case "accept", "edit-accept":
+		a.vote, a.accept, a.decision = true, true, "granted"
+	case "reject":
+		a.vote, a.decision = true, "rejected"
+	}
+	return a
+}
+
+// accept records an answer that has been checked.
+func (t *turn) accept(step *flow.Step, n *Node, a answer, value jsontext.Value, by event.Subject) {
+	i := n.Interrupt
+	if a.vote {
+		a = i.count(a, principal(&by))
+	}
+	p := event.Resolution{
+		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
+		ResumeValue: value, ResolvedBy: &by, Action: a.action,
+	}
+	if a.open {
+		t.say(event.ApprovalReceived, step.Node.ID, p)
+		return
+	}
+	p.Decision = a.decision
+	if a.action == "refine" {
+		p.RefineFeedback = a.parsed.RefineFeedback
+	}
+	if a.action == "edit-accept" {
+		p.EditedArtifactData = a.parsed.EditedArtifactData
+	}
+	t.say(event.InterruptResolved, step.Node.ID, p)
+	t.continueAfter(step, n)
+}
+
+// continueAfter lets a node go on behind its answer, unless the run stands
+// still; then it goes on when the run does.
+func (t *turn) continueAfter(step *flow.Step, n *Node) {
+	if t.err == nil && !t.s.Paused && t.s.Draining == nil {
+		t.wake(step, n)
+	}
+}
+
+// count adds a vote and says whether the gate is decided by it: enough accepts,
+// one veto, or a majority of rejections (spec v2 interrupt.md §Approval).
+func (i *Interrupt) count(a answer, voter string) answer {
+	d := i.approval()
+	votes := map[string]bool{voter: a.accept}
+	for _, v := range i.Votes {
+		if v.Principal != voter {
+			votes[v.Principal] = v.Accept
+		}
+	}
+	yes := 0
+	for _, accept := range votes {
+		if accept {
+			yes++
+		}
+	}
+	no := len(votes) - yes
+	switch {
+	case a.accept:
+		a.open = yes < d.RequiredApprovals
+	case d.RejectionPolicy == "majority":
+		a.open = no < d.RequiredApprovals/2+1
+	}
+	return a
+}
+
+// expire resolves an interrupt whose deadline has passed. A timeout never
+// grants anything.
+func (t *turn) expire(step *flow.Step, n *Node) {
+	i := n.Interrupt
+	p := event.Resolution{NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind, Reason: "timeout"}
+	if i.Request.Kind == "approval" {
+		p.Action, p.Decision = "timeout", "rejected"
+	}
+	t.say(event.InterruptResolved, step.Node.ID, p)
+	t.continueAfter(step, n)
+}

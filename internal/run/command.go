@@ -1,0 +1,145 @@
+package run
+
+import (
+	"time"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/node"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Command is something that happens to a run.
+type Command interface{ command() }
+
+// Start begins a new run.
+type Start struct {
+	Owner        event.Owner
+	Transport    string // rest, mcp, a2a or ui
+	Inputs       jsontext.Value
+	Tags         []string
+	Metadata     jsontext.Value
+	Configurable jsontext.Value
+	ScopeID      string
+	CallbackURL  string
+	Parent       *event.Parent
+}
+
+// NodeResult is what an executed call decided, or how it failed. A result whose
+// node has moved on in the meantime changes nothing.
+type NodeResult struct {
+	NodeID  string
+	Visit   int
+	Attempt int
+	Result  node.Result
+	Err     *node.Error // nil for success
+	Writes  []node.Write
+	Logs    []node.LogLine
+}
+
+// NodeChunk is a piece of output streamed by an executing call.
+type NodeChunk struct {
+	NodeID  string
+	Visit   int
+	Attempt int
+	Text    string
+	Last    bool
+}
+
+// Resolve answers the open interrupt of a node.
+type Resolve struct {
+	NodeID      string
+	InterruptID ids.Run // zero: the one the node holds
+	Value       jsontext.Value
+	Subject     event.Subject
+}
+
+// ChildNews tells a parent its child's status.
+type ChildNews struct {
+	RunID  ids.Run
+	Status string
+}
+
+// Tick lets everything that is due happen.
+type Tick struct{}
+
+// Recover takes a run over from an owner that is gone.
+type Recover struct{}
+
+// Cancel asks the run to end.
+type Cancel struct {
+	Reason      string
+	By          string
+	ParentRunID string // set when a parent takes its children along
+}
+
+// Pause asks the run to stand still.
+type Pause struct {
+	Reason      string
+	DrainPolicy string // immediate or drain-current-node
+}
+
+// Resume lets a paused run go on.
+type Resume struct{ Reason string }
+
+func (Start) command()      {}
+func (NodeResult) command() {}
+func (NodeChunk) command()  {}
+func (Resolve) command()    {}
+func (ChildNews) command()  {}
+func (Tick) command()       {}
+func (Recover) command()    {}
+func (Cancel) command()     {}
+func (Pause) command()      {}
+func (Resume) command()     {}
+
+// Effect is something the shell must do once the events are durable (pure
+// executions may be done before: see Execute).
+type Effect interface{ effect() }
+
+// Execute asks for a call of a node. A call of a pure type may be made at once
+// and its result decided in the same turn.
+type Execute struct {
+	NodeID  string
+	Visit   int
+	Attempt int
+	Inputs  map[string]jsontext.Value
+	Wake    *Wake
+	Saved   jsontext.Value
+}
+
+// StartChild asks for a child run. It is created in the same transaction as
+// the events it follows from.
+type StartChild struct {
+	ID         ids.Run
+	NodeID     string
+	WorkflowID string
+	Inputs     map[string]jsontext.Value
+}
+
+// CancelChild asks for the end of a child run.
+type CancelChild struct{ RunID ids.Run }
+
+// Abort asks that an executing call be interrupted; its result is not wanted.
+type Abort struct {
+	NodeID  string
+	Visit   int
+	Attempt int
+}
+
+func (Execute) effect()     {}
+func (StartChild) effect()  {}
+func (CancelChild) effect() {}
+func (Abort) effect()       {}
+
+// Decision is what follows from a command.
+type Decision struct {
+	Events  []event.Event
+	Effects []Effect
+}
+
+// Env is what a decision needs from outside: the time and the host's limits.
+type Env struct {
+	Now    time.Time
+	Limits Limits
+}

@@ -1,0 +1,212 @@
+package run
+
+import (
+	"time"
+
+	"github.com/fermata-run/fermata/internal/event"
+)
+
+func foldRequested(s *State, e *event.Event) error {
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	req, err := event.Read[event.Interrupt](e.Truth())
+	if err != nil {
+		return err
+	}
+	n.Interrupt = &Interrupt{NodeID: e.NodeID, Request: req, OpenedAt: e.Time}
+	if req.TimeoutMs != nil && *req.TimeoutMs > 0 {
+		n.Interrupt.ExpiresAt = e.Time.Add(time.Duration(*req.TimeoutMs) * time.Millisecond)
+	}
+	return nil
+}
+
+func foldNodeSuspended(s *State, e *event.Event) error {
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	p, err := event.Read[event.NodeSuspend](e.Truth())
+	if err != nil {
+		return err
+	}
+	id, err := parseRun(p.InterruptID)
+	if err != nil {
+		return err
+	}
+	n.Phase, n.Asked, n.Wake, n.Saved, n.Deadline = Suspended, n.Asked+1, nil, nil, time.Time{}
+	if p.X != nil {
+		n.Saved = p.X.State
+	}
+	if n.Interrupt != nil {
+		n.Interrupt.ID = id
+		s.opened = append(s.opened, n.Interrupt)
+	}
+	return nil
+}
+
+func foldVote(s *State, e *event.Event) error {
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	p, err := event.Read[event.Resolution](e.Truth())
+	if err != nil {
+		return err
+	}
+	if n.Interrupt == nil || p.ResolvedBy == nil || p.Action == "" {
+		return nil
+	}
+	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")
+	return nil
+}
+
+// vote records a principal's vote; a later one replaces an earlier.
+func (i *Interrupt) vote(principal string, accept bool) {
+	for k := range i.Votes {
+		if i.Votes[k].Principal == principal {
+			i.Votes[k].Accept = accept
+			return
+		}
+	}
+	i.Votes = append(i.Votes, Vote{principal, accept})
+}
+
+func principal(s *event.Subject) string { return s.Issuer + " " + s.SubjectID }
+
+func foldResolution(s *State, e *event.Event) error {
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	p, err := event.Read[event.Resolution](e.Truth())
+	if err != nil {
+		return err
+	}
+	a := &Answer{InterruptID: p.InterruptID, Kind: p.Kind, Value: p.ResumeValue, Action: p.Action, TimedOut: p.Reason == "timeout"}
+	if p.ResolvedBy != nil {
+		a.By = p.ResolvedBy.SubjectID
+	}
+	if n.Interrupt != nil {
+		if s.Answers == nil {
+			s.Answers = map[string]*Answer{}
+		}
+		s.Answers[n.Interrupt.Request.Key] = a
+		s.closeInterrupt(n)
+	}
+	n.Phase, n.Wake = Resolved, &Wake{Answer: a}
+	return nil
+}
+
+func foldNodeResumed(s *State, e *event.Event) error {
+	step, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	switch n.Phase {
+	case Sleeping:
+		n.Wake = &Wake{Timer: true}
+	case Awaiting:
+		n.Wake = &Wake{Children: true}
+		for i := range n.Children {
+			n.Children[i].Told = Terminal(n.Children[i].Status)
+		}
+	}
+	n.Phase, n.Due = Executing, time.Time{}
+	if ms := step.Settings.TimeoutMs; ms > 0 && n.Deadline.IsZero() {
+		n.Deadline = e.Time.Add(time.Duration(ms) * time.Millisecond)
+	}
+	return nil
+}
+
+func foldDispatched(s *State, e *event.Event) error {
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	p, err := event.Read[event.NodeDispatch](e.Payload)
+	if err != nil {
+		return err
+	}
+	n.Children = append(n.Children, Child{RunID: p.ChildRunID, WorkflowID: p.ChildWorkflowID, Status: p.ChildStatus})
+	return nil
+}
+
+// foldMark applies the run's own notes, which travel as log.appended.
+func foldMark(s *State, e *event.Event) error {
+	p, err := event.Read[event.Log](e.Truth())
+	if err != nil || p.X == nil {
+		return err
+	}
+	m := p.X
+	switch {
+	case m.Draining != nil:
+		s.Draining = m.Draining
+	case m.Closing != nil:
+		s.Closing = m.Closing
+	case m.Child != nil:
+		s.child(m.Child)
+	}
+	if e.NodeID == "" {
+		return nil
+	}
+	_, n, err := s.subject(e)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Wait != nil:
+		n.Phase, n.Due, n.Saved, n.Wake, n.Deadline = Sleeping, m.Wait.Until, m.Wait.State, nil, time.Time{}
+	case m.Saved != nil:
+		n.Phase, n.Wake = Awaiting, nil
+		if !m.Saved.Same {
+			n.Saved = m.Saved.State
+		}
+		for i, k := range m.Saved.Keys {
+			if at := len(n.Children) - len(m.Saved.Keys) + i; at >= 0 {
+				n.Children[at].Key, n.Children[at].Detached = k.Key, k.Detached
+			}
+		}
+	case m.Signal != nil:
+		if s.Signals == nil {
+			s.Signals = map[string][]Signal{}
+		}
+		s.Signals[e.NodeID] = append(s.Signals[e.NodeID], Signal{m.Signal.Value, m.Signal.Subject})
+	case m.Taken != nil:
+		if q := s.Signals[e.NodeID]; *m.Taken < len(q) {
+			s.Signals[e.NodeID] = append(q[:*m.Taken:*m.Taken], q[*m.Taken+1:]...)
+		}
+	}
+	return nil
+}
+
+func (s *State) child(m *event.ChildMark) {
+	if c := s.findChild(m.RunID); c != nil {
+		c.Status = m.Status
+	}
+	// An orphan that has ended is nobody's concern any more.
+	kept := s.Orphans[:0]
+	for _, c := range s.Orphans {
+		if !Terminal(c.Status) {
+			kept = append(kept, c)
+		}
+	}
+	s.Orphans = kept
+}
+
+func (s *State) findChild(runID string) *Child {
+	for _, n := range s.Nodes {
+		for i := range n.Children {
+			if n.Children[i].RunID == runID {
+				return &n.Children[i]
+			}
+		}
+	}
+	for i := range s.Orphans {
+		if s.Orphans[i].RunID == runID {
+			return &s.Orphans[i]
+		}
+	}
+	return nil
+}

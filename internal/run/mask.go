@@ -1,0 +1,127 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	stdjson "encoding/json"
+
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Redacted stands for a masked value everywhere outside the host.
+const Redacted = `"[REDACTED]"`
+
+// maskValue hides one sensitive value in the workflow's masking mode. It
+// reports false where the mode leaves the value as it is. An omitted value is
+// returned as nil.
+func maskValue(wf *flow.Workflow, v jsontext.Value) (jsontext.Value, bool) {
+	mode := "mask"
+	if c := wf.Def.Metadata.ComplianceConfig; c != nil && c.MaskingMode != "" {
+		mode = c.MaskingMode
+	}
+	switch mode {
+	case "passthrough":
+		return v, false
+	case "omit":
+		return nil, true
+	case "hash":
+		sum := sha256.Sum256(v)
+		return jsontext.Value(`"sha256:` + hex.EncodeToString(sum[:]) + `"`), true
+	}
+	return jsontext.Value(Redacted), true
+}
+
+func maskInto(wf *flow.Workflow, m map[string]jsontext.Value, key string, v jsontext.Value) bool {
+	masked, changed := maskValue(wf, v)
+	if masked == nil {
+		delete(m, key)
+	} else {
+		m[key] = masked
+	}
+	return changed
+}
+
+// maskInputs hides run inputs that feed sensitive variables.
+func maskInputs(wf *flow.Workflow, inputs jsontext.Value) (jsontext.Value, bool) {
+	if len(inputs) == 0 {
+		return inputs, false
+	}
+	var m map[string]jsontext.Value
+	changed := false
+	for i := range wf.Def.Variables {
+		v := &wf.Def.Variables[i]
+		if !v.Sensitive {
+			continue
+		}
+		if m == nil && json.Unmarshal(inputs, &m) != nil {
+			return inputs, false
+		}
+		if in, ok := m[v.Name]; ok && maskInto(wf, m, v.Name, in) {
+			changed = true
+		}
+	}
+	if !changed {
+		return inputs, false
+	}
+	return encodeObject(m), true
+}
+
+func maskOutputs(wf *flow.Workflow, step *flow.Step, outputs map[string]stdjson.RawMessage) jsontext.Value {
+	m := make(map[string]jsontext.Value, len(outputs))
+	for k, v := range outputs {
+		m[k] = jsontext.Value(v)
+		if step.Sensitive(k) {
+			maskInto(wf, m, k, jsontext.Value(v))
+		}
+	}
+	return encodeObject(m)
+}
+
+// visible is a node's outputs as the outside may see them.
+func (s *State) visible(index int) map[string]jsontext.Value {
+	step, out := &s.wf.Steps[index], s.Nodes[index].Outputs
+	if !step.HasSensitive() || out == nil {
+		return out
+	}
+	m := make(map[string]jsontext.Value, len(out))
+	for k, v := range out {
+		m[k] = v
+		if step.Sensitive(k) {
+			maskInto(s.wf, m, k, v)
+		}
+	}
+	return m
+}
+
+// collect gathers the run's outputs from its last steps: the outputs of the one
+// step nothing follows, or an object of them by node id where there are several.
+func (s *State) collect() (real, masked jsontext.Value, sensitive bool) {
+	if len(s.wf.Sinks) == 1 {
+		i := s.wf.Sinks[0]
+		return s.portion(i)
+	}
+	r, m := map[string]jsontext.Value{}, map[string]jsontext.Value{}
+	for _, i := range s.wf.Sinks {
+		if s.Nodes[i].Phase != Done {
+			continue
+		}
+		id := s.wf.Steps[i].Node.ID
+		a, b, hidden := s.portion(i)
+		r[id], m[id] = a, b
+		sensitive = sensitive || hidden
+	}
+	return encodeObject(r), encodeObject(m), sensitive
+}
+
+func (s *State) portion(i int) (real, masked jsontext.Value, sensitive bool) {
+	if s.Nodes[i].Phase != Done {
+		return jsontext.Value("{}"), jsontext.Value("{}"), false
+	}
+	real = encodeObject(s.Nodes[i].Outputs)
+	if !s.wf.Steps[i].HasSensitive() {
+		return real, real, false
+	}
+	return real, encodeObject(s.visible(i)), true
+}

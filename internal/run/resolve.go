@@ -1,0 +1,250 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/jsonschema"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// resolve answers a node's interrupt (spec v2 interrupt.md §Resolve surfaces).
+func (t *turn) resolve(c Resolve) error {
+	s := t.s
+	step, n, ok := s.node(c.NodeID)
+	if !ok {
+		return problem.New(problem.NotFound, "no such node in this run").With("nodeId", c.NodeID)
+	}
+	if s.Ended != "" || s.Closing != nil {
+		return problem.New(problem.InterruptAlreadyResolved, "the run is no longer waiting").With("runStatus", s.Status())
+	}
+	if n.Interrupt == nil || !c.InterruptID.IsZero() && n.Interrupt.ID != c.InterruptID {
+		return t.early(step, n, c)
+	}
+	if err := t.check(n.Interrupt, c.Value); err != nil {
+		return err
+	}
+	if err := eligible(n.Interrupt, c.Subject); err != nil {
+		return err
+	}
+	t.accept(step, n, verdictOf(n.Interrupt, c.Value), c.Value, c.Subject)
+	t.advance()
+	return nil
+}
+
+// early deals with an answer no open interrupt of the node fits: too late, kept
+// for later where the node takes external events, or never wanted.
+func (t *turn) early(step *flow.Step, n *Node, c Resolve) error {
+	s := t.s
+	if n.Asked > 0 && n.Phase != Idle {
+		return problem.New(problem.InterruptAlreadyResolved, "the interrupt has been resolved already").With("nodeId", c.NodeID)
+	}
+	if step.Type.Early == nil || !step.Type.Early([]byte(step.Node.Config)) || n.Phase.final() || !c.InterruptID.IsZero() {
+		return problem.New(problem.NotFound, "the node does not wait for an answer").With("nodeId", c.NodeID)
+	}
+	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
+		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
+	}
+	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject}})
+	return nil
+}
+
+// check holds an answer against the interrupt: its schema, its kind's own rules.
+func (t *turn) check(i *Interrupt, value jsontext.Value) error {
+	if len(i.Request.ResumeSchema) > 0 {
+		if err := conforms(i.Request.ResumeSchema, value, "resumeValue"); err != nil {
+			return err
+		}
+	}
+	switch i.Request.Kind {
+	case "approval":
+		return checkApproval(i, value)
+	case "clarification":
+		return checkAnswers(i, value)
+	case "external-event":
+		return checkCorrelation(i, value)
+	case "conversation.exchange":
+		var d struct {
+			OutcomeSchema jsontext.Value `json:"outcomeSchema"`
+		}
+		if json.Unmarshal(i.Request.Data, &d) == nil && len(d.OutcomeSchema) > 0 {
+			return conforms(d.OutcomeSchema, value, "resumeValue")
+		}
+	}
+	return nil
+}
+
+func conforms(schema, value jsontext.Value, field string) error {
+	sch, err := jsonschema.Compile(schema)
+	if err != nil {
+		return problem.Invalid(field, "the interrupt's schema cannot be used: %v", err)
+	}
+	if v := sch.Validate(value); v != nil {
+		if v.Path != "" {
+			field += "." + v.Path
+		}
+		return problem.Invalid(field, "%s", v.Message)
+	}
+	return nil
+}
+
+// approval is the resume value of an approval.
+type approval struct {
+	Action             string         `json:"action"`
+	RefineFeedback     jsontext.Value `json:"refineFeedback"`
+	EditedArtifactData jsontext.Value `json:"editedArtifactData"`
+}
+
+type approvalData struct {
+	Actions           []string `json:"actions"`
+	ApproversList     []string `json:"approversList"`
+	RequiredApprovals int      `json:"requiredApprovals"`
+	RejectionPolicy   string   `json:"rejectionPolicy"`
+}
+
+func (i *Interrupt) approval() approvalData {
+	var d approvalData
+	_ = json.Unmarshal(i.Request.Data, &d) // validated when it was opened
+	d.RequiredApprovals = max(d.RequiredApprovals, 1)
+	return d
+}
+
+func checkApproval(i *Interrupt, value jsontext.Value) error {
+	var a approval
+	if value.Kind() != '{' {
+		return problem.Invalid("resumeValue", "an approval is answered with an object {action, …}")
+	}
+	if err := json.Unmarshal(value, &a); err != nil {
+		return problem.Invalid("resumeValue.action", "must be a string")
+	}
+	d := i.approval()
+	if !slices.Contains(d.Actions, a.Action) {
+		return problem.Invalid("resumeValue.action", "%q is not offered here", a.Action).With("actions", d.Actions)
+	}
+	switch a.Action {
+	case "refine":
+		if a.RefineFeedback.Kind() != '{' {
+			return problem.Invalid("resumeValue.refineFeedback", "is required for the action refine")
+		}
+		return checkFeedback(a.RefineFeedback)
+	case "edit-accept":
+		if len(a.EditedArtifactData) == 0 {
+			return problem.Invalid("resumeValue.editedArtifactData", "is required for the action edit-accept")
+		}
+	}
+	return nil
+}
+
+func checkFeedback(v jsontext.Value) error {
+	var f struct {
+		Scope       string   `json:"scope"`
+		SectionPath string   `json:"sectionPath"`
+		ItemIDs     []string `json:"itemIds"`
+		Tags        []string `json:"tags"`
+		Text        string   `json:"text"`
+	}
+	if err := json.Unmarshal(v, &f, json.RejectUnknownMembers(true)); err != nil {
+		return problem.Invalid("resumeValue.refineFeedback", "want {scope, sectionPath?, itemIds?, tags?, text?}")
+	}
+	if !slices.Contains([]string{"whole", "section", "items"}, f.Scope) {
+		return problem.Invalid("resumeValue.refineFeedback.scope", "%q is not whole, section or items", f.Scope)
+	}
+	return nil
+}
+
+// checkAnswers wants an answer to every question, in either of the two shapes
+// clients send.
+func checkAnswers(i *Interrupt, value jsontext.Value) error {
+	var d struct {
+		Questions []struct {
+			ID     string         `json:"id"`
+			Schema jsontext.Value `json:"schema"`
+		} `json:"questions"`
+	}
+	if err := json.Unmarshal(i.Request.Data, &d); err != nil {
+		return problem.Internal(err)
+	}
+	answers, ok := Answers(value)
+	if !ok {
+		return problem.Invalid("resumeValue.answers", "want an object of answers by question id")
+	}
+	for _, q := range d.Questions {
+		v, answered := answers[q.ID]
+		if !answered {
+			return problem.Invalid("resumeValue.answers."+q.ID, "is not answered")
+		}
+		if len(q.Schema) > 0 {
+			if err := conforms(q.Schema, v, "resumeValue.answers."+q.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Answers reads the answers of a clarification: {answers: {id: value}} or
+// {answers: [{id, answer}]}.
+func Answers(value jsontext.Value) (map[string]jsontext.Value, bool) {
+	var v struct {
+		Answers jsontext.Value `json:"answers"`
+	}
+	if value.Kind() != '{' || json.Unmarshal(value, &v) != nil {
+		return nil, false
+	}
+	out := map[string]jsontext.Value{}
+	switch v.Answers.Kind() {
+	case '{':
+		return out, json.Unmarshal(v.Answers, &out) == nil
+	case '[':
+		var list []struct {
+			ID     string         `json:"id"`
+			Answer jsontext.Value `json:"answer"`
+		}
+		if json.Unmarshal(v.Answers, &list) != nil {
+			return nil, false
+		}
+		for _, a := range list {
+			out[a.ID] = a.Answer
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// checkCorrelation wants every correlation member back with an equal value.
+func checkCorrelation(i *Interrupt, value jsontext.Value) error {
+	var d struct {
+		Correlation map[string]jsontext.Value `json:"correlation"`
+	}
+	var got map[string]jsontext.Value
+	if err := json.Unmarshal(i.Request.Data, &d); err != nil {
+		return problem.Internal(err)
+	}
+	if len(d.Correlation) == 0 {
+		return nil
+	}
+	if value.Kind() != '{' || json.Unmarshal(value, &got) != nil {
+		return problem.Invalid("resumeValue", "an external event with a correlation is an object")
+	}
+	for k, want := range d.Correlation {
+		if v, ok := got[k]; !ok || !equal(v, want) {
+			return problem.Invalid("resumeValue."+k, "does not match the correlation this run waits for")
+		}
+	}
+	return nil
+}
+
+// eligible refuses who is not on the list of approvers (spec v2 interrupt.md
+// §Approver enforcement).
+func eligible(i *Interrupt, by event.Subject) error {
+	if i.Request.Kind != "approval" {
+		return nil
+	}
+	if list := i.approval().ApproversList; len(list) > 0 && !slices.Contains(list, by.SubjectID) {
+		return problem.New(problem.Forbidden, "you are not among the approvers of this gate").With("reason", "not-an-approver")
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPlans holds the queries to their indexes: none of them may look at rows
+// that it does not want, or sort.
+func TestPlans(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{})
+	for sql, index := range map[string]string{
+		selectRun: "PRIMARY KEY (tenant=? AND run_id=?)", selectCheckpoint: "PRIMARY KEY",
+		updateRun: "PRIMARY KEY (tenant=? AND run_id=?)", settleChild: "PRIMARY KEY", claimRun: "PRIMARY KEY",
+		selectSegments: "PRIMARY KEY (tenant=? AND run_id=? AND seq>?)",
+		listAll:        "PRIMARY KEY (tenant=? AND run_id<?)", listCompleted: "PRIMARY KEY (tenant=? AND run_id<?)",
+		listStatus:     "runs_status (tenant=? AND status=? AND run_id<?)",
+		listWorkflow:   "runs_workflow (tenant=? AND workflow=? AND run_id<?)",
+		selectChildren: "runs_parent (parent_tenant=? AND parent_id=?)", unsettled: "runs_notify",
+		lostBelow: "runs_instance (instance>? AND instance<?)", lostAbove: "runs_instance (instance>?",
+		due: "runs_wake (wake_at>? AND wake_at<?)", nextWake: "runs_wake",
+		listInterrupts: "interrupts_open (tenant=? AND (created_at,id)>(?,?))",
+		interruptPlace: "PRIMARY KEY", closeInterrupt: "PRIMARY KEY",
+		getVersion: "PRIMARY KEY (tenant=? AND id=? AND version=?)", getLatest: "workflows_latest (tenant=? AND id=?)",
+		listLatest: "workflows_latest (tenant=? AND id>?)", keyByHash: "(hash=?)",
+	} {
+		plan := explain(t, s, sql)
+		if !strings.Contains(plan, index) {
+			t.Errorf("plan does not use %s:\n%s\n%s", index, sql, plan)
+		}
+		ordered := sql == unsettled || sql == nextWake // scans of a partial index that stop at once
+		if strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN") && !ordered {
+			t.Errorf("plan scans or sorts:\n%s\n%s", sql, plan)
+		}
+	}
+}
+
+func explain(t *testing.T, s *Store, sql string) string {
+	t.Helper()
+	var plan strings.Builder
+	err := s.readers.read(t.Context(), func(c *conn) error {
+		return c.prep(`EXPLAIN QUERY PLAN ` + sql).each(func(r *row) (bool, error) {
+			r.i = 3 // the column with the text
+			plan.WriteString(r.text() + "\n")
+			return true, nil
+		})
+	})
+	if err != nil {
+		t.Fatalf("%v: %s", err, sql)
+	}
+	return plan.String()
+}

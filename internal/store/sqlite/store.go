@@ -1,0 +1,126 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+// Page cache sizes, in KiB. The writer touches the end of every table; readers
+// mostly find what they want near it, and the system caches the file anyway.
+const (
+	writerCache = 4096
+	readerCache = 1024
+)
+
+// Options tune a store. The zero value is a good choice.
+type Options struct {
+	// Readers bounds how many reads run at once, each on a connection of its
+	// own that is opened when first needed. Zero means 4.
+	Readers int
+
+	vfs string // for tests: SQLite's name of a file system that fails
+}
+
+// Store is a SQLite backend. It implements store.Store.
+type Store struct {
+	unlock  func() error
+	writer  *writer
+	readers *readers
+	// live is the instance that registered last: the only one, since the
+	// database belongs to one process. Nothing of it needs to outlive the
+	// process: after a restart every instance is lost.
+	live atomic.Pointer[string]
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the database file at path, and makes it and its folder if they are
+// not there. The folder is locked: it belongs to one open store at a time.
+func Open(path string, opts Options) (*Store, error) {
+	s, err := open(path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func open(path string, opts Options) (*Store, error) {
+	unlock, err := prepare(path)
+	if err != nil {
+		return nil, err
+	}
+	connect := func(cacheKiB int) func() (*conn, error) {
+		return func() (*conn, error) { return openConn(path, opts.vfs, cacheKiB) }
+	}
+	c, err := connect(writerCache)()
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	if err := ready(c, path); err != nil {
+		return nil, errors.Join(err, c.close(), unlock())
+	}
+	if opts.Readers <= 0 {
+		opts.Readers = 4
+	}
+	return &Store{
+		unlock:  unlock,
+		writer:  startWriter(c, connect(writerCache)),
+		readers: newReaders(opts.Readers, connect(readerCache)),
+	}, nil
+}
+
+// ready brings the database into the shape that the statements expect.
+func ready(c *conn, path string) error {
+	if err := migrate(c); err != nil {
+		return err
+	}
+	return restrict(path)
+}
+
+// Runs implements store.Store.
+func (s *Store) Runs() store.Runs { return runs{s} }
+
+// Ownership implements store.Store.
+func (s *Store) Ownership() store.Ownership { return ownership{s} }
+
+// Workflows implements store.Store.
+func (s *Store) Workflows() store.Workflows { return workflows{s} }
+
+// Keys implements store.Store.
+func (s *Store) Keys() store.Keys { return keys{s} }
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	err := s.readers.read(ctx, func(c *conn) error {
+		_, err := c.prep(`SELECT 1 FROM runs LIMIT 1`).one(func(*row) {})
+		return err
+	})
+	return wrap("ping", err)
+}
+
+// Close finishes the writes and reads that are under way, then closes the
+// database. Later calls fail with store.ErrClosed; closing again does nothing.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		// The writer goes last: the last connection to close takes the
+		// write-ahead log back into the database.
+		s.closeErr = wrap("close", errors.Join(s.readers.close(), s.writer.close(), s.unlock()))
+	})
+	return s.closeErr
+}
+
+// wrap says what failed; the sentinels stay recognizable.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("sqlite: %s: %w", what, err)
+}
