@@ -72,8 +72,8 @@ func (p *Program) Test(s Scope) (result bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if b, ok := val.Value().(bool); ok {
-		return b, nil
+	if b, ok := val.(types.Bool); ok {
+		return bool(b), nil
 	}
 	return false, failf(p.source, "a condition must be true or false, and this is a value of type %s",
 		val.Type().TypeName())

@@ -9,7 +9,7 @@ import (
 )
 
 // Encode writes the state as a checkpoint.
-func (s *State) Encode() ([]byte, error) { return json.Marshal(s) }
+func (s *State) Encode() ([]byte, error) { return json.Marshal(s, json.Deterministic(true)) }
 
 // Decode reads a checkpoint of a run of a workflow.
 func Decode(id ids.Run, wf *flow.Workflow, data []byte) (*State, error) {

@@ -38,7 +38,9 @@ func (t *turn) await(step *flow.Step, r node.Result) *node.Error {
 		mark.Keys = append(mark.Keys, event.ChildKey{Key: c.Key, Detached: c.Detached})
 		t.effect(StartChild{ID: id, NodeID: step.Node.ID, WorkflowID: c.WorkflowID, Inputs: values(c.Inputs)})
 	}
-	t.note("debug", step.Node.ID, "awaiting children", &event.Mark{Saved: mark})
+	shown := *mark
+	shown.State = nil
+	t.private(step.Node.ID, "awaiting children", event.Mark{Saved: &shown}, event.Mark{Saved: mark}, len(mark.State) > 0)
 	if n.news() && !t.held() {
 		// A child ended while the call was being made.
 		t.wake(step, n)

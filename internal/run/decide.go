@@ -91,6 +91,18 @@ func (t *turn) note(level, nodeID, message string, m *event.Mark) {
 	t.say(event.LogAppended, nodeID, event.Log{Level: level, Message: message, NodeID: nodeID, X: m})
 }
 
+// private notes something of which a part is kept from everybody outside: what
+// a node saves for itself.
+func (t *turn) private(nodeID, message string, shown, whole event.Mark, differ bool) {
+	l := event.Log{Level: "debug", Message: message, NodeID: nodeID, X: &shown}
+	d := event.Draft{Type: event.LogAppended, NodeID: nodeID, Causation: -1, Payload: event.Encode(l)}
+	if differ {
+		l.X = &whole
+		d.Sealed = event.Encode(l)
+	}
+	t.emit(d)
+}
+
 func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt).Milliseconds() }
 
 func (t *turn) start(c Start) error {

@@ -60,9 +60,9 @@ func (t *turn) settle(step *flow.Step, r node.Result) *node.Error {
 	case node.Suspended:
 		return t.suspend(step, r)
 	case node.Sleeping:
-		t.note("debug", step.Node.ID, "waiting", &event.Mark{Wait: &event.WaitMark{
-			Until: r.Until().UTC().Truncate(time.Millisecond), State: jsontext.Value(r.State()),
-		}})
+		until := r.Until().UTC().Truncate(time.Millisecond)
+		t.private(step.Node.ID, "waiting", event.Mark{Wait: &event.WaitMark{Until: until}},
+			event.Mark{Wait: &event.WaitMark{Until: until, State: jsontext.Value(r.State())}}, len(r.State()) > 0)
 		return nil
 	case node.Awaiting:
 		return t.await(step, r)

@@ -126,9 +126,11 @@ type page struct {
 	bytes  int
 }
 
-func (p *page) full() bool {
-	return p.limit > 0 && len(p.events) >= p.limit ||
-		p.maxBytes > 0 && len(p.events) > 0 && p.bytes >= p.maxBytes
+func (p *page) full() bool { return p.filled(len(p.events), p.bytes) }
+
+// filled says whether so many events of so many bytes are enough. None are not.
+func (p *page) filled(events, bytes int) bool {
+	return p.limit > 0 && events >= p.limit || p.maxBytes > 0 && bytes >= p.maxBytes
 }
 
 // add decodes what p wants of a segment. body is not kept.
@@ -166,16 +168,16 @@ func (p *page) add(seq int64, n int, body, sealed []byte) error {
 
 // wanted copies the part of a body that fits into the page.
 func (p *page) wanted(body []byte) []byte {
-	end, count, size := 0, len(p.events), p.bytes
-	for end < len(body) {
-		if p.limit > 0 && count >= p.limit || p.maxBytes > 0 && count > 0 && size >= p.maxBytes {
-			break
-		}
+	events, size := len(p.events), p.bytes
+	for end := 0; !p.filled(events, size); events++ {
 		n := bytes.IndexByte(body[end:], '\n')
 		if n < 0 {
 			return bytes.Clone(body)
 		}
-		end, count, size = end+n+1, count+1, size+n
+		size += n
+		if end += n + 1; p.filled(events+1, size) {
+			return bytes.Clone(body[:end])
+		}
 	}
-	return bytes.Clone(body[:end])
+	return nil
 }

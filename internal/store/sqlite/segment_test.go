@@ -2,8 +2,39 @@ package sqlite
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// TestCut: no segment is larger than a reader of one event should have to read,
+// unless that event is.
+func TestCut(t *testing.T) {
+	a := newStep(1000)
+	for i := range a.Events {
+		size := 10
+		switch {
+		case i == 500:
+			size = 3 << 20
+		case i > 600 && i%2 == 0:
+			size = 50 << 10
+		case i > 600:
+			a.Events[i].Sealed = jsontext.Value(`"` + strings.Repeat("s", 50<<10) + `"`)
+		}
+		a.Events[i].Payload = jsontext.Value(`"` + strings.Repeat("x", size) + `"`)
+	}
+	next := int64(0)
+	for _, s := range cut(a.Events) {
+		if s.seq != next || s.n > maxSegmentEvents || s.n > 1 && len(s.body)+len(s.sealed) > maxSegmentBytes+8<<10 {
+			t.Errorf("segment at %d, want %d, with %d events and %d+%d bytes", s.seq, next, s.n, len(s.body), len(s.sealed))
+		}
+		next += int64(s.n)
+	}
+	if next != 1000 {
+		t.Errorf("%d events", next)
+	}
+}
 
 // FuzzSegment: a damaged row gives an error or events of the run in order, and
 // never ends the process.

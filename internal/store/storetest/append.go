@@ -128,6 +128,8 @@ func malformedSteps(e *env) {
 	for name, spoil := range map[string]func(a *store.Append){
 		"a gap":             func(a *store.Append) { a.Events[1].Seq++; a.Row.Seq++ },
 		"an overlap":        func(a *store.Append) { a.Events[0].Seq-- },
+		"swapped events":    func(a *store.Append) { a.Events[0], a.Events[1] = a.Events[1], a.Events[0] },
+		"a hole":            func(a *store.Append) { a.Events[0].Seq += 7 },
 		"a wrong end":       func(a *store.Append) { a.Row.Seq++ },
 		"no end":            func(a *store.Append) { a.Row.Seq = a.ExpectedSeq },
 		"another run":       func(a *store.Append) { a.Events[1].Run = other },

@@ -34,12 +34,12 @@ func (e *env) getWorkflow(tenant, id, version string) store.Workflow {
 func workflowVersions(e *env) {
 	w := e.s.Workflows()
 	// All at the same time, and in no order that a version's name would give.
+	nine := e.put(e.workflow("acme", "greet", "9"))
 	ten := e.put(e.workflow("acme", "greet", "10"))
 	two := e.put(e.workflow("acme", "greet", "2"))
-	nine := e.put(e.workflow("acme", "greet", "9"))
-	ten.Latest, two.Latest = false, false
-	same(e, "latest", e.getWorkflow("acme", "greet", ""), nine)
-	for _, v := range []store.Workflow{ten, two, nine} {
+	nine.Latest, ten.Latest = false, false
+	same(e, "latest", e.getWorkflow("acme", "greet", ""), two)
+	for _, v := range []store.Workflow{nine, ten, two} {
 		same(e, "version", e.getWorkflow("acme", "greet", v.Version), v)
 	}
 	versions := func(want ...store.Workflow) {
@@ -51,16 +51,16 @@ func workflowVersions(e *env) {
 		e.ok(err)
 		same(e, "versions", got, want)
 	}
-	versions(nine, two, ten)
+	versions(two, ten, nine)
 
-	again := two
+	again := ten
 	again.Definition, again.CreatedAt = []byte("{}"), e.tick()
 	added, err := w.Put(e.ctx, again)
 	e.ok(err)
 	same(e, "added", added, false)
-	two.Latest, nine.Latest = true, false
-	same(e, "latest", e.getWorkflow("acme", "greet", ""), two)
-	versions(nine, two, ten)
+	ten.Latest, two.Latest = true, false
+	same(e, "latest", e.getWorkflow("acme", "greet", ""), ten)
+	versions(two, ten, nine)
 
 	other := two
 	other.Digest = "sha256:other"
@@ -69,7 +69,7 @@ func workflowVersions(e *env) {
 	e.reopen()
 	w = e.s.Workflows()
 	same(e, "version", e.getWorkflow("acme", "greet", "2"), two)
-	versions(nine, two, ten)
+	versions(two, ten, nine)
 }
 
 // workflowList is by id, one row per workflow, within the tenant.
