@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/fermata-run/fermata/internal/builtin"
+	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/node"
 )
@@ -44,4 +46,10 @@ func (c *catalog) freeze() { c.frozen.Store(true) }
 func (c *catalog) Type(id string) (*node.Type, bool) {
 	t, ok := c.types[id]
 	return t, ok
+}
+
+// BuiltinNodes lists the node types every host has (docs/nodes.md), to check
+// definitions without opening a host.
+func BuiltinNodes() []node.Type {
+	return builtin.All(builtin.Deps{Egress: egress.New(egress.Options{})})
 }

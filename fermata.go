@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"path/filepath"
 
+	"github.com/fermata-run/fermata/client"
 	"github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/builtin"
 	"github.com/fermata-run/fermata/internal/clock"
@@ -189,6 +190,20 @@ func (h *Host) Stop(ctx context.Context) error {
 
 // Handler is the HTTP surface: the protocol's operations and the host's own.
 func (h *Host) Handler() http.Handler { return h.api }
+
+// Client calls the host from within this process, as a caller with every right
+// in DefaultTenant. It works from Start to Stop and sends nothing over a network.
+func (h *Host) Client() *client.Client {
+	caller := identity.Local(DefaultTenant)
+	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.api.ServeHTTP(w, r.WithContext(identity.WithCaller(r.Context(), caller)))
+	})
+	c, err := client.New("http://in-process.invalid", "", client.WithTransport(client.InProcess(local)))
+	if err != nil {
+		panic(err) // the address is a constant
+	}
+	return c
+}
 
 // FirstKey is the API key made for an empty data folder. It is known only to
 // the process that made it, and empty on every later start.

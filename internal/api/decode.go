@@ -67,11 +67,25 @@ func Decode(body []byte, v any) error {
 	if k := value.Kind(); k != '{' {
 		return problem.Invalid("body", "must be a JSON object")
 	}
-	if err := json.Unmarshal(value, v, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(value, v, json.RejectUnknownMembers(true), noNull); err != nil {
 		return malformed(err)
 	}
 	return nil
 }
+
+var errNull = errors.New("must not be null")
+
+// noNull refuses null wherever a value of a certain type is wanted; by itself
+// the decoder would take it for an absent member. A raw member takes any value.
+var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
+	if _, raw := v.(*jsontext.Value); raw || dec.PeekKind() != 'n' {
+		return errors.ErrUnsupported
+	}
+	if err := dec.SkipValue(); err != nil {
+		return err
+	}
+	return errNull
+}))
 
 func malformed(err error) error {
 	var syn *jsontext.SyntacticError
@@ -91,10 +105,14 @@ func malformed(err error) error {
 	return problem.Invalid("body", "%v", err)
 }
 
-// field writes a JSON pointer as a dotted path.
+// field writes a JSON pointer as the path of a member, "tags[2]" for "/tags/2".
 func field(p jsontext.Pointer) string {
 	var b strings.Builder
 	for tok := range p.Tokens() {
+		if index(tok) && b.Len() > 0 {
+			b.WriteString("[" + tok + "]")
+			continue
+		}
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
@@ -104,6 +122,11 @@ func field(p jsontext.Pointer) string {
 		return "body"
 	}
 	return b.String()
+}
+
+// index reports whether a pointer's token looks like the place in an array.
+func index(tok string) bool {
+	return tok != "" && strings.Trim(tok, "0123456789") == "" && (tok == "0" || tok[0] != '0')
 }
 
 // depth is the nesting of a JSON text, found without building anything, so that

@@ -61,9 +61,11 @@ func (r row) weight() int {
 }
 
 // Match finds the row for a request's method and escaped path. With no row it
-// returns the methods the path would take; none of them means 404.
+// returns the methods the path would take; none of them means 404. HEAD finds
+// the row of GET, but not one that stays open: it has no header worth the wait.
 func (t *Table) Match(method, escapedPath string) (*Route, map[string]string, []string) {
-	if method == "HEAD" {
+	head := method == "HEAD"
+	if head {
 		method = "GET"
 	}
 	parts := strings.Split(strings.TrimPrefix(escapedPath, "/"), "/")
@@ -74,7 +76,7 @@ func (t *Table) Match(method, escapedPath string) (*Route, map[string]string, []
 		if !ok {
 			continue
 		}
-		if r.route.Method == method {
+		if r.route.Method == method && !(head && r.route.Stream) {
 			return r.route, params, nil
 		}
 		allowed = append(allowed, r.route.Method)

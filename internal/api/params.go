@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -12,16 +14,17 @@ import (
 // percent-encoded (spec v2 identity.md §5). The bare form is refused: this host
 // serves no 1.x version.
 func (r *Request) RunID(name string) (ids.Run, error) {
-	s, err := ids.Unproject(r.Params[name])
+	raw := r.Params[name]
+	// This host mints no id with a ~, but another may have: such an id, percent-
+	// encoded, is read as it came when it makes no sense as a projection.
+	if s, err := ids.Unproject(raw); err == nil {
+		if id, err := ids.ParseRun(s); err == nil {
+			return id, nil
+		}
+	}
+	id, err := ids.ParseRun(raw)
 	if err != nil {
 		return ids.Run{}, problem.Invalid(name, "%v", err)
-	}
-	id, err := ids.ParseRun(s)
-	if err != nil {
-		// A minted id never holds ~, but one minted elsewhere may: read it as it came.
-		if id, err = ids.ParseRun(r.Params[name]); err != nil {
-			return ids.Run{}, problem.Invalid(name, "%v", err)
-		}
 	}
 	return id, nil
 }
@@ -37,7 +40,12 @@ func (r *Request) Authored(name string) (string, error) {
 
 // QueryOne reads a query parameter that may be given once.
 func (r *Request) QueryOne(name string) (value string, given bool, err error) {
-	vs, ok := r.URL.Query()[name]
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		// Half a query would be half of what the caller asked for.
+		return "", false, problem.Invalid("query", "the query string is malformed")
+	}
+	vs, ok := q[name]
 	switch {
 	case !ok:
 		return "", false, nil
@@ -60,14 +68,14 @@ func (r *Request) QueryInt(name string, min, max, fallback int64) (int64, error)
 	return n, nil
 }
 
-// Matches reports whether an If-None-Match header names an ETag.
-func Matches(header, etag string) bool {
-	if strings.TrimSpace(header) == "*" {
-		return true
-	}
-	for tag := range strings.SplitSeq(header, ",") {
-		if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == etag {
-			return true
+// Matches reports whether a request's If-None-Match names an ETag.
+func Matches(h http.Header, etag string) bool {
+	for _, line := range h.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(line, ",") {
+			tag = strings.TrimSpace(tag)
+			if tag == "*" || strings.TrimPrefix(tag, "W/") == etag {
+				return true
+			}
 		}
 	}
 	return false

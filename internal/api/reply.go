@@ -18,7 +18,8 @@ type envelope struct {
 
 // Envelope encodes a refusal.
 func Envelope(e *problem.Error) jsontext.Value {
-	b, err := json.Marshal(envelope{string(e.Code), e.Message, e.Details}, json.Deterministic(true))
+	// A message may quote bytes of the request that are no UTF-8: they become U+FFFD.
+	b, err := json.Marshal(envelope{string(e.Code), e.Message, e.Details}, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return jsontext.Value(`{"error":"internal_error","message":"The refusal could not be encoded."}`)
 	}
@@ -37,7 +38,10 @@ func fail(w http.ResponseWriter, e *problem.Error, status int) {
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
-	h.Del("ETag")
+	// What a handler had promised about its answer does not hold for this one.
+	for _, name := range []string{"ETag", "Location", "Cache-Control"} {
+		h.Del(name)
+	}
 	write(w, status, Envelope(e))
 }
 
@@ -47,7 +51,7 @@ func JSON(w http.ResponseWriter, status int, v any) error {
 		write(w, status, raw)
 		return nil
 	}
-	b, err := json.Marshal(v, json.Deterministic(true))
+	b, err := json.Marshal(v, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 	if err != nil {
 		return problem.Internal(err)
 	}

@@ -120,10 +120,10 @@ func (s *Server) serve(w http.ResponseWriter, r *Request) {
 // refuse answers with an error, whatever it is. An internal one is logged under
 // an id that the client is given to quote.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.Canceled) {
+	if r.Context().Err() != nil {
 		return // the client has gone
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		p := problem.New(problem.ServiceUnavailable, "the host did not get to this request in time")
 		p.RetryAfter = time.Second
 		err = p

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/ids"
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -64,62 +64,6 @@ func (a *actor) loop() {
 	}
 }
 
-// handle lets a batch of messages happen in one transaction. If another owner
-// or writer was quicker, the run is read again and the batch decided anew.
-func (a *actor) handle(mail []message) {
-	for try := 0; ; try++ {
-		outs, err := a.turn(mail)
-		if err == nil {
-			answer(mail, outs)
-			return
-		}
-		a.forget()
-		if !errors.Is(err, store.ErrStale) && !errors.Is(err, errForeign) || try >= 10 {
-			if !errors.Is(err, store.ErrNotFound) {
-				a.e.log.Error("a step of a run could not be made", "run", a.id.String(), "err", err)
-			}
-			answer(mail, failAll(len(mail), refusal(err)))
-			return
-		}
-		if errors.Is(err, errForeign) {
-			// The run belongs to an owner that may be gone. The reconciler knows.
-			a.e.claim()
-			time.Sleep(time.Duration(try) * 10 * time.Millisecond)
-		}
-	}
-}
-
-// errForeign says that another instance owns the run.
-var errForeign = errors.New("engine: the run belongs to another instance")
-
-func refusal(err error) error {
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return problem.New(problem.NotFound, "no such run")
-	case errors.Is(err, errForeign), errors.Is(err, store.ErrStale):
-		p := problem.New(problem.ServiceUnavailable, "the run is busy elsewhere")
-		p.RetryAfter = time.Second
-		return p
-	}
-	return problem.Internal(err)
-}
-
-func failAll(n int, err error) []Outcome {
-	outs := make([]Outcome, n)
-	for i := range outs {
-		outs[i].Err = err
-	}
-	return outs
-}
-
-func answer(mail []message, outs []Outcome) {
-	for i, m := range mail {
-		if m.reply != nil {
-			m.reply <- outs[i]
-		}
-	}
-}
-
 // forget drops the state; what is durable counts. Calls in flight go on: if the
 // run turns out to be this instance's still, their results are welcome.
 func (a *actor) forget() {
@@ -129,57 +73,129 @@ func (a *actor) forget() {
 
 // abandon cuts off every call of a run that belongs to somebody else now.
 func (a *actor) abandon() {
-	for k, cancel := range a.calls {
+	for k := range a.calls {
+		a.over(k)
+	}
+}
+
+// over forgets a call that has come to its end.
+func (a *actor) over(k callKey) {
+	if cancel := a.calls[k]; cancel != nil {
 		cancel()
 		delete(a.calls, k)
 	}
 }
 
-// turn decides a batch and makes it durable.
-func (a *actor) turn(mail []message) ([]Outcome, error) {
+// turn decides a batch and makes it durable. Whatever goes wrong in it concerns
+// this run alone.
+func (a *actor) turn(mail []message) (outs []Outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.e.log.Error("a step of a run panicked", "run", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = defect{fmt.Errorf("panic: %v", p)}
+		}
+	}()
 	if a.s == nil {
 		if err := a.load(); err != nil {
 			return nil, err
 		}
 	}
 	t := newTurn(a.e, a.s, a.row)
-	t.cancelCall = a.cut
-	outs := make([]Outcome, len(mail))
-	var settled []store.Settled
+	outs = make([]Outcome, len(mail))
 	if a.orphaned() {
-		t.decide(run.Recover{})
+		err = a.recover(t, mail, outs)
+	} else {
+		err = t.take(mail, outs, func(message) bool { return true })
 	}
-	for i, m := range mail {
-		if m.settles != nil {
-			settled = append(settled, *m.settles)
-		}
-		if m.cmd == nil {
-			t.todo = append(t.todo, m.pending...)
-			continue
-		}
-		if m.done != nil {
-			if cancel := a.calls[*m.done]; cancel != nil {
-				cancel()
-				delete(a.calls, *m.done)
-			}
-		}
-		outs[i].Err = t.decide(m.cmd)
-		if t.broken != nil {
-			return nil, t.broken
-		}
+	if err != nil {
+		return nil, err
 	}
-	t.inline()
-	if t.broken != nil {
+	if t.inline(); t.broken != nil {
 		return nil, t.broken
 	}
-	if err := a.commit(t, settled); err != nil {
+	if err := a.commit(t, settledBy(mail)); err != nil {
 		return nil, err
 	}
 	for i := range outs {
 		outs[i].Status, outs[i].Seq, outs[i].At = a.s.Status(), a.s.Seq, a.s.Last
 	}
+	a.drop(mail) // what the calls came to is durable
 	a.after(t)
 	return outs, nil
+}
+
+// take decides the messages of a batch that want says.
+func (t *turn) take(mail []message, outs []Outcome, want func(message) bool) error {
+	for i, m := range mail {
+		if !want(m) {
+			continue
+		}
+		if m.cmd == nil {
+			t.todo = append(t.todo, m.pending...)
+			continue
+		}
+		if _, tick := m.cmd.(run.Tick); tick {
+			t.ticked = true
+		}
+		outs[i].Err = t.decide(m.cmd)
+		if t.broken != nil {
+			return t.broken
+		}
+	}
+	return nil
+}
+
+// recover takes up a run that waits for calls nobody makes. Outcomes that are at
+// hand come first: they must not be brought about a second time.
+func (a *actor) recover(t *turn, mail []message, outs []Outcome) error {
+	outcome := func(m message) bool { return m.done != nil }
+	if err := t.take(mail, outs, outcome); err != nil {
+		return err
+	}
+	for k := range a.calls {
+		if !finished(mail, k) {
+			a.over(k) // it begins afresh with the others: never two at once
+		}
+	}
+	if t.decide(run.Recover{}); t.broken != nil {
+		return t.broken
+	}
+	t.later, t.todo = newest(t.later), newest(t.todo)
+	return t.take(mail, outs, func(m message) bool { return !outcome(m) })
+}
+
+func finished(mail []message, k callKey) bool {
+	for _, m := range mail {
+		if m.done != nil && *m.done == k {
+			return true
+		}
+	}
+	return false
+}
+
+// newest keeps the last call asked for of each node.
+func newest(list []run.Execute) []run.Execute {
+	out := list[:0]
+	for i, x := range list {
+		last := true
+		for _, y := range list[i+1:] {
+			last = last && y.NodeID != x.NodeID
+		}
+		if last {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func settledBy(mail []message) []store.Settled {
+	var out []store.Settled
+	for _, m := range mail {
+		if m.settles != nil {
+			out = append(out, *m.settles)
+		}
+	}
+	return out
 }
 
 // load folds the run from the store.
@@ -198,6 +214,7 @@ func (a *actor) load() error {
 		return err
 	}
 	a.s, a.row, a.sinceCheck, a.fresh = s, l.Run, tail, false
+	a.e.feed.reached(a.id, s.Seq)
 	if l.Checkpoint != nil {
 		a.checkSize = len(l.Checkpoint.State)
 	}
@@ -207,7 +224,7 @@ func (a *actor) load() error {
 // orphaned reports whether the run executes something of which nobody here
 // makes the call: its owner was lost, or its step could not be written.
 func (a *actor) orphaned() bool {
-	if a.row.Instance != a.e.Instance() || a.fresh {
+	if a.row.Instance != a.e.Instance() || a.fresh || a.e.draining.Load() {
 		return false
 	}
 	a.fresh = true
@@ -231,13 +248,13 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 	s := run.New(l.Run.ID, wf)
 	if l.Checkpoint != nil {
 		if s, err = run.Decode(l.Run.ID, wf, l.Checkpoint.State); err != nil {
-			return nil, 0, err
+			return nil, 0, defect{err}
 		}
 	}
 	size := 0
 	for i := range l.Tail {
 		if err := s.Fold(&l.Tail[i]); err != nil {
-			return nil, 0, err
+			return nil, 0, defect{err}
 		}
 		size += len(l.Tail[i].Doc())
 	}
@@ -246,10 +263,4 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 }
 
 // cut interrupts a call whose result is not wanted any more.
-func (a *actor) cut(x run.Abort) {
-	k := callKey{x.NodeID, x.Visit, x.Attempt}
-	if cancel := a.calls[k]; cancel != nil {
-		cancel()
-		delete(a.calls, k)
-	}
-}
+func (a *actor) cut(x run.Abort) { a.over(callKey{x.NodeID, x.Visit, x.Attempt}) }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -24,10 +25,26 @@ type callServices struct {
 	chunk func(text string, last bool) error
 }
 
-// call makes one call of a node and turns whatever comes of it into a command.
-func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callServices) run.NodeResult {
+// call makes one call of a pure node and turns whatever comes of it into a
+// command. An error means that the store did not say what the call needs.
+func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callServices) (run.NodeResult, error) {
 	step, _ := s.Workflow().Step(x.NodeID)
-	return e.invoke(ctx, step, e.input(s, step, x, sv))
+	in := e.input(s, step, x, sv)
+	if err := outcomes(in.Wake); err != nil {
+		if isDefect(err) {
+			return unreadable(in, err), nil
+		}
+		return run.NodeResult{}, err
+	}
+	return e.invoke(ctx, step, in), nil
+}
+
+// unreadable is what becomes of a call whose children cannot be read at all.
+func unreadable(in *node.Input, err error) run.NodeResult {
+	return run.NodeResult{
+		NodeID: in.NodeID, Visit: in.Visit, Attempt: in.Attempt,
+		Err: node.Fail(node.CodeInternal, "the outcome of a child run cannot be read: %v", err),
+	}
 }
 
 func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServices) *node.Input {
@@ -94,30 +111,36 @@ func (e *Engine) invoke(ctx context.Context, step *flow.Step, in *node.Input) (o
 	}()
 	r, err := step.Type.Run(ctx, in)
 	out.Writes, out.Logs = in.Recorded()
+	out.Logs = cleanLogs(out.Logs)
+	if err == nil {
+		err = e.vetCall(r, out.Writes)
+	}
 	if err != nil {
 		out.Err = nodeError(err)
 		out.Writes = nil // a failed attempt changes nothing
 		return out
 	}
 	out.Result = r
-	for _, v := range r.Outputs() {
-		if !jsontext.Value(v).IsValid() {
-			out.Err = node.Fail(node.CodeInternal, "node type %s returned an output that is not JSON", in.TypeID)
-		}
-	}
 	return out
 }
 
 // nodeError gives an error without a code the code of a fault that may pass.
 func nodeError(err error) *node.Error {
-	if e, ok := err.(*node.Error); ok {
-		return e
+	var out node.Error
+	var ne *node.Error
+	var pe *problem.Error
+	switch {
+	case errors.As(err, &ne) && ne != nil:
+		out = *ne
+	case errors.As(err, &pe) && pe != nil:
+		row, _ := problem.Lookup(pe.Code)
+		out = node.Error{Code: string(pe.Code), Message: pe.Message, Details: pe.Details, Retryable: row.Retriable}
+	default:
+		out = *node.Retry(node.CodeInternal, "%v", err)
 	}
-	if p, ok := err.(*problem.Error); ok {
-		row, _ := problem.Lookup(p.Code)
-		return &node.Error{Code: string(p.Code), Message: p.Message, Details: p.Details, Retryable: row.Retriable}
-	}
-	return node.Retry(node.CodeInternal, "%v", err)
+	out.Code, out.Message = shortText(out.Code), shortText(out.Message)
+	out.Details = cleanFields(out.Details)
+	return &out
 }
 
 // fewChildren is up to how many children a wake-up carries outcomes outright.
@@ -150,16 +173,22 @@ func (e *Engine) wake(s *run.State, x run.Execute, t *turn) *node.Wake {
 		}
 		return e.childOutcome(c, t)
 	}
-	if len(w.Children) <= fewChildren {
-		for i := range w.Children {
-			c, err := w.Load(i)
-			if err != nil {
-				panic(err) // the store does not answer: the call fails and is repeated
-			}
-			w.Children[i] = c
-		}
-	}
 	return w
+}
+
+// outcomes adds what came of each child to a wake-up, unless they are many.
+func outcomes(w *node.Wake) error {
+	if w == nil || len(w.Children) > fewChildren {
+		return nil
+	}
+	for i := range w.Children {
+		c, err := w.Load(i)
+		if err != nil {
+			return err
+		}
+		w.Children[i] = c
+	}
+	return nil
 }
 
 // childOutcome reads what came of a child run.
@@ -187,40 +216,4 @@ func (e *Engine) childOutcome(c node.ChildResult, t *turn) (node.ChildResult, er
 		c.Error = &node.Error{Code: s.Error.Code, Message: s.Error.Message, Details: s.Error.Details}
 	}
 	return c, nil
-}
-
-// launch makes a call of an impure node beside the turn. Its start is durable.
-func (a *actor) launch(x run.Execute) {
-	e := a.e
-	step, ok := a.s.Workflow().Step(x.NodeID)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithCancel(e.base)
-	if a.calls == nil {
-		a.calls = map[callKey]context.CancelFunc{}
-	}
-	key := callKey{x.NodeID, x.Visit, x.Attempt}
-	a.calls[key] = cancel
-	in := e.input(a.s, step, x, callServices{
-		scope: a.s.Frozen(),
-		chunk: func(text string, last bool) error {
-			return e.Do(ctx, a.id, run.NodeChunk{NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Text: text, Last: last}).Err
-		},
-	})
-	e.calls.Add(1)
-	go func() {
-		defer e.calls.Done()
-		select {
-		case e.slots <- struct{}{}:
-			defer func() { <-e.slots }()
-		case <-ctx.Done():
-			return
-		}
-		r := e.invoke(ctx, step, in)
-		if ctx.Err() != nil {
-			return // nobody wants it any more, or the next owner will ask again
-		}
-		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
-	}()
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -23,24 +24,38 @@ func (e *Engine) Create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 		return Outcome{}, errDraining()
 	}
 	t := newTurn(e, run.New(id, wf), store.Run{})
-	if err := t.decide(c); err != nil {
+	if err := t.begin(c); err != nil {
 		return Outcome{}, err
-	}
-	t.inline()
-	if t.broken != nil {
-		return Outcome{}, problem.Internal(t.broken)
 	}
 	ap := t.append()
 	ap.Create = true
+	t.reserve()
 	if err := e.store.Runs().Append(ctx, ap); err != nil {
+		t.giveUp()
 		if errors.Is(err, store.ErrExists) {
 			return Outcome{}, problem.New(problem.VersionConflict, "a run with this id exists already")
 		}
-		return Outcome{}, err
+		return Outcome{}, refusal(err)
 	}
 	out := Outcome{Status: t.s.Status(), Seq: t.s.Seq, At: t.s.Last}
 	e.takeOver(t)
 	return out, nil
+}
+
+// begin decides a new run's first step.
+func (t *turn) begin(c run.Start) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = problem.Internal(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	if err := t.decide(c); err != nil {
+		return err
+	}
+	if t.inline(); t.broken != nil {
+		return refusal(t.broken)
+	}
+	return nil
 }
 
 // Do lets a command happen to a run and waits until the outcome is durable. If

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/fermata-run/fermata/internal/event"
-	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -21,7 +20,13 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 	ap.Settled = settled
 	ap.Epoch, ap.ExpectedSeq = a.row.Epoch, a.row.Seq
 	a.checkpoint(t, ap)
+	for _, c := range t.children {
+		c.reserve()
+	}
 	if err := a.e.store.Runs().Append(ctx, ap); err != nil {
+		for _, c := range t.children {
+			c.giveUp()
+		}
 		return err
 	}
 	a.row = ap.Row
@@ -55,7 +60,8 @@ func (a *actor) checkpoint(t *turn, ap *store.Append) {
 
 // append is the turn as the store takes it, child runs included.
 func (t *turn) append() *store.Append {
-	ap := &store.Append{Row: t.rowAfter(), Events: t.events}
+	t.written = t.rowAfter()
+	ap := &store.Append{Row: t.written, Events: t.events}
 	opened, closed := t.s.TakeInbox()
 	gone := map[string]bool{}
 	for _, id := range closed {
@@ -138,8 +144,27 @@ func (a *actor) after(t *turn) {
 	}
 	a.e.feed.publish(a.id, t.events)
 	for _, c := range t.children {
+		for _, x := range t.cancels {
+			if x.RunID == c.s.ID {
+				c.later, c.todo = nil, nil // begun and called off in one go
+			}
+		}
 		a.e.takeOver(c)
 	}
+	a.dispatch(t)
+	if a.row.Notify {
+		a.e.tellParent(a.row)
+	}
+	if a.s.Ended != "" && len(a.calls) == 0 {
+		if a.checkSize == 0 {
+			a.e.ended.keep(t, a.row, a.sinceCheck)
+		}
+		a.s = nil // nothing more can happen to it
+	}
+}
+
+// dispatch makes the calls a turn asks for and passes a run's end on.
+func (a *actor) dispatch(t *turn) {
 	for _, x := range t.later {
 		a.launch(x)
 	}
@@ -149,58 +174,23 @@ func (a *actor) after(t *turn) {
 	for _, x := range t.cancels {
 		a.e.cancelChild(a.id, x)
 	}
-	if a.row.Notify {
-		a.e.tellParent(a.row)
-	}
-	a.arm()
-	if a.s.Ended != "" && len(a.calls) == 0 {
-		a.s = nil // nothing more can happen to it
-	}
+	a.arm(t.ticked)
 }
 
 // arm sees to the run's next timer: the store's index serves parked runs, the
 // engine's own list those it works on.
-func (a *actor) arm() {
+func (a *actor) arm(ticked bool) {
+	at := a.row.WakeAt
 	switch {
-	case a.row.WakeAt.IsZero():
+	case at.IsZero():
 		a.e.timers.drop(a.id)
 	case a.row.Instance == "":
 		a.e.timers.drop(a.id)
-		a.e.timers.poke(a.row.WakeAt)
+		a.e.timers.poke(at)
 	default:
-		a.e.timers.set(a.id, a.row.WakeAt)
-	}
-}
-
-// takeOver begins to work on a run that has just come into being.
-func (e *Engine) takeOver(t *turn) {
-	row := t.rowAfter()
-	e.feed.publish(t.s.ID, t.events)
-	for _, c := range t.children {
-		e.takeOver(c)
-	}
-	if row.Instance == "" {
-		if !row.WakeAt.IsZero() {
-			e.timers.poke(row.WakeAt)
+		if now := a.e.clock.Now(); ticked && !at.After(now) {
+			at = now.Add(a.e.cfg.ReconcileEvery) // due, yet not to be had at the moment
 		}
-		return
+		a.e.timers.set(a.id, at)
 	}
-	a := &actor{e: e, id: t.s.ID, s: t.s, row: row, fresh: true}
-	for i := range t.events {
-		a.sinceCheck += len(t.events[i].Doc())
-	}
-	if !e.actors.adopt(a) {
-		e.actors.deliver(e, t.s.ID, message{cmd: run.Recover{}})
-		return
-	}
-	for _, x := range t.later {
-		a.launch(x)
-	}
-	if len(t.todo) > 0 {
-		e.actors.deliver(e, a.id, message{pending: t.todo})
-	}
-	for _, x := range t.cancels {
-		e.cancelChild(a.id, x)
-	}
-	a.arm()
 }

@@ -54,7 +54,7 @@ func (d *Definitions) Get(ctx context.Context, tenant, id, version string) (*flo
 	}
 	w, err = flow.Load(row.Definition, d.catalog)
 	if err != nil {
-		return nil, fmt.Errorf("workflow %s version %s cannot be used any more: %w", id, row.Version, err)
+		return nil, defect{fmt.Errorf("workflow %s version %s cannot be used any more: %w", id, row.Version, err)}
 	}
 	d.keep(key, w)
 	return w, nil

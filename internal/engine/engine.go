@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ type Engine struct {
 	minter ids.Minter
 	defs   *Definitions
 	feed   *Feed
+	ended  ended
 
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry
@@ -56,10 +58,13 @@ type Engine struct {
 	base     context.Context // ends when executing calls must end
 	cancel   context.CancelFunc
 	draining atomic.Bool
-	calls    sync.WaitGroup // impure calls in flight
-	loops    sync.WaitGroup
+	calls    tally // impure calls in flight
+	loops    tally
 	stop     chan struct{}
 	stopOnce sync.Once
+	looking  context.Context // of the loops; ends when the engine stops
+	look     context.CancelFunc
+	grace    time.Duration // for steps that are being decided when the engine stops
 }
 
 // New makes an engine. It does nothing before Start.
@@ -87,6 +92,8 @@ func New(cfg Config) *Engine {
 	e.actors.init()
 	e.timers = newTimers(cfg.Clock)
 	e.base, e.cancel = context.WithCancel(context.Background())
+	e.looking, e.look = context.WithCancel(context.Background())
+	e.grace = 5 * time.Second
 	return e
 }
 
@@ -110,9 +117,9 @@ func (e *Engine) Start(ctx context.Context) error {
 		return err
 	}
 	for _, loop := range []func(){e.heartbeat, e.reconcile, e.tickActive} {
-		e.loops.Add(1)
+		e.loops.add()
 		go func() {
-			defer e.loops.Done()
+			defer e.loops.done()
 			loop()
 		}()
 	}
@@ -121,29 +128,46 @@ func (e *Engine) Start(ctx context.Context) error {
 
 // Stop ends the engine in order: it stops taking on work, lets executing calls
 // come to an end until ctx is done, cuts off the rest, and gives up its runs.
-// A run cut off is taken over by the next owner, from its log.
+// A run cut off is taken over by the next owner, from its log. Nothing a node
+// or the store does keeps Stop from returning soon after ctx is done.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.draining.Store(true)
 	e.stopOnce.Do(func() { close(e.stop) })
-	e.loops.Wait()
-	idle := make(chan struct{})
-	go func() {
-		e.calls.Wait()
-		close(idle)
-	}()
+	e.look()
 	select {
-	case <-idle:
+	case <-e.calls.nothing():
 	case <-ctx.Done():
 	}
 	e.cancel()
 	e.feed.Close()
-	e.actors.quiesce()
-	if e.instance.Load() == nil {
-		return nil
+	e.actors.close()
+	var stuck error
+	grace := time.NewTimer(e.grace)
+	defer grace.Stop()
+	for _, rest := range []*tally{&e.loops, &e.actors.busy} {
+		select {
+		case <-rest.nothing():
+		case <-grace.C:
+			stuck = errors.New("engine: stopped while a step of a run was still being decided")
+			grace.Reset(0)
+		}
 	}
-	release, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	if e.instance.Load() == nil {
+		return stuck
+	}
+	release, done := context.WithTimeout(context.WithoutCancel(ctx), e.grace)
 	defer done()
-	return e.store.Ownership().Deregister(release, e.Instance())
+	return errors.Join(stuck, e.store.Ownership().Deregister(release, e.Instance()))
+}
+
+// fence ends this instance's work when the store has declared it lost: its runs
+// belong to others, so it executes nothing further and takes nothing on.
+func (e *Engine) fence() {
+	if e.draining.Swap(true) {
+		return
+	}
+	e.log.Error("this instance has been declared lost and stops executing; restart it", "instance", e.Instance())
+	e.cancel()
 }
 
 // errDraining refuses new work during shutdown.

@@ -32,8 +32,9 @@ type topic struct {
 	mu       sync.Mutex
 	watchers int
 	changed  chan struct{} // closed at the next publication
-	tail     []event.Event
+	tail     []event.Event // without gaps
 	bytes    int
+	next     int64 // every event before this sequence is known to be durable
 }
 
 func newFeed() *Feed {
@@ -57,15 +58,36 @@ func (f *Feed) publish(id ids.Run, events []event.Event) {
 	if len(events) == 0 {
 		return
 	}
+	if t := f.topic(id); t != nil {
+		t.add(events)
+	}
+}
+
+// reached says that a run's log reaches up to a sequence. Where that was not
+// announced (the write seemed to have failed), watchers are sent to the store.
+func (f *Feed) reached(id ids.Run, seq int64) {
+	if t := f.topic(id); t != nil {
+		t.reached(seq)
+	}
+}
+
+func (f *Feed) topic(id ids.Run) *topic {
 	sh := f.shard(id)
 	sh.mu.Lock()
-	t := sh.topics[id]
-	sh.mu.Unlock()
-	if t == nil {
-		return
-	}
+	defer sh.mu.Unlock()
+	return sh.topics[id]
+}
+
+func (t *topic) add(events []event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	last := events[len(events)-1].Seq
+	if last < t.next {
+		return // announced out of turn: watchers have been sent to the store for it
+	}
+	if events[0].Seq != t.next {
+		t.tail, t.bytes = nil, 0
+	}
 	for i := range events {
 		t.tail = append(t.tail, events[i])
 		t.bytes += len(events[i].Doc())
@@ -74,6 +96,21 @@ func (f *Feed) publish(id ids.Run, events []event.Event) {
 		t.bytes -= len(t.tail[0].Doc())
 		t.tail = t.tail[1:]
 	}
+	t.next = last + 1
+	t.wake()
+}
+
+func (t *topic) reached(seq int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next > seq {
+		return
+	}
+	t.tail, t.bytes, t.next = nil, 0, seq+1
+	t.wake()
+}
+
+func (t *topic) wake() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
@@ -119,7 +156,7 @@ func (w *Watch) After(seq int64) (events []event.Event, more <-chan struct{}, ok
 	more = w.t.changed
 	tail := w.t.tail
 	if len(tail) == 0 {
-		return nil, more, true
+		return nil, more, seq+1 >= w.t.next
 	}
 	if first := tail[0].Seq; seq+1 < first {
 		return nil, more, false

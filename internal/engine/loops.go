@@ -15,10 +15,14 @@ const claimBatch = 256
 // heartbeat keeps this instance alive in the store.
 func (e *Engine) heartbeat() {
 	for {
-		ctx, done := context.WithTimeout(context.Background(), e.cfg.LeaseTTL)
+		ctx, done := context.WithTimeout(e.looking, e.cfg.LeaseTTL)
 		err := e.store.Ownership().Heartbeat(ctx, e.Instance(), e.cfg.LeaseTTL)
 		done()
-		if err != nil && !errors.Is(err, store.ErrClosed) {
+		switch {
+		case err == nil, errors.Is(err, store.ErrClosed), e.looking.Err() != nil:
+		case errors.Is(err, store.ErrNotFound):
+			e.fence()
+		default:
 			e.log.Error("heartbeat failed", "instance", e.Instance(), "err", err)
 		}
 		select {
@@ -36,40 +40,49 @@ func (e *Engine) reconcile() {
 	for {
 		e.claim()
 		e.settleNews()
-		wait := e.cfg.ReconcileEvery
-		if d := e.timers.nextParked(); d >= 0 && d < wait {
-			wait = d
+		if !e.untilDue() {
+			return
+		}
+	}
+}
+
+// untilDue waits for the next moment to reconcile at; false means to end.
+func (e *Engine) untilDue() bool {
+	latest := e.clock.Now().Add(e.cfg.ReconcileEvery)
+	for {
+		wait := latest.Sub(e.clock.Now())
+		if d := e.timers.nextParked(); d >= 0 {
+			wait = min(wait, d)
 		}
 		select {
 		case <-e.stop:
-			return
-		case <-e.timers.parkedChanged:
-			// A due time before the known ones: wait for it instead.
-			if d := e.timers.nextParked(); d > 0 {
-				select {
-				case <-e.stop:
-					return
-				case <-e.clock.After(min(d, e.cfg.ReconcileEvery)):
-				}
-			}
+			return false
 		case <-e.clock.After(wait):
+			return true
+		case <-e.timers.parkedChanged:
+			// Something is due before what was known: wait for that instead.
 		}
 	}
 }
 
 // claim takes on runs that have something to do and nobody alive to do it.
 func (e *Engine) claim() {
-	ctx, done := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, done := context.WithTimeout(e.looking, 30*time.Second)
 	defer done()
 	for {
 		if e.draining.Load() {
 			return
 		}
 		runs, err := e.store.Ownership().Claim(ctx, e.Instance(), e.clock.Now(), claimBatch)
+		if errors.Is(err, store.ErrNotFound) {
+			e.fence()
+			return
+		}
 		if err != nil {
-			if !errors.Is(err, store.ErrClosed) {
+			if !errors.Is(err, store.ErrClosed) && e.looking.Err() == nil {
 				e.log.Error("claiming runs failed", "err", err)
 			}
+			e.timers.forgetParked() // or a failing store would be asked without a pause
 			return
 		}
 		for _, r := range runs {
@@ -79,16 +92,20 @@ func (e *Engine) claim() {
 			break
 		}
 	}
+	e.timers.forgetParked() // what is due after this is found by the look, or told
 	next, err := e.store.Ownership().NextWake(ctx)
-	if err == nil {
-		e.timers.setParked(next)
+	if err == nil && !next.IsZero() {
+		e.timers.poke(next)
 	}
 }
 
 // settleNews passes on news of children that have not been settled. News that
 // is on its way already arrives twice and counts once.
 func (e *Engine) settleNews() {
-	ctx, done := context.WithTimeout(context.Background(), 30*time.Second)
+	if e.draining.Load() {
+		return
+	}
+	ctx, done := context.WithTimeout(e.looking, 30*time.Second)
 	defer done()
 	rows, err := e.store.Ownership().Unsettled(ctx, claimBatch)
 	if err != nil {

@@ -98,8 +98,8 @@ func (t *timers) popDue() (ready []ids.Run, wait time.Duration) {
 	return ready, -1
 }
 
-// nextParked tells how long to wait for the next parked run, and forgets the
-// mark: whoever waits looks into the store afterwards.
+// nextParked tells how long to wait for the next parked run; a negative wait
+// means that none is known.
 func (t *timers) nextParked() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,10 +109,11 @@ func (t *timers) nextParked() time.Duration {
 	return max(t.parked.Sub(t.clock.Now()), 0)
 }
 
-func (t *timers) setParked(at time.Time) {
+// forgetParked forgets what is known of parked runs, before the store is asked.
+func (t *timers) forgetParked() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.parked = at
+	t.parked = time.Time{}
 }
 
 type dueHeap []*due

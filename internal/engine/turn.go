@@ -41,8 +41,10 @@ type turn struct {
 	news     []run.ChildNews // of children that began and ended in this turn
 	parent   *turn
 
-	cancelCall func(run.Abort)
-	broken     error // a defect or a store that does not answer: the state is void
+	ticked  bool      // what is due has had its chance
+	actor   *actor    // of a run that comes into being, while it is reserved
+	written store.Run // the row as the turn leaves it, once append has been called
+	broken  error     // a defect or a store that does not answer: the state is void
 }
 
 func newTurn(e *Engine, s *run.State, row store.Run) *turn {
@@ -59,7 +61,7 @@ func (t *turn) decide(c run.Command) error {
 	if err != nil {
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Code == problem.InternalError {
-			t.broken = err
+			t.broken = defect{err}
 		}
 		return err
 	}
@@ -111,7 +113,7 @@ func (t *turn) inline() {
 		for len(t.news) > 0 && t.broken == nil {
 			first := t.news[0]
 			t.news = t.news[1:]
-			if err := t.decide(first); err != nil {
+			if err := t.decide(first); err != nil && t.broken == nil {
 				t.broken = err
 			}
 		}
@@ -121,8 +123,11 @@ func (t *turn) inline() {
 		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		r := t.e.call(t.e.base, t.s, x, callServices{turn: t})
-		if err := t.decide(r); err != nil {
+		r, err := t.e.call(t.e.base, t.s, x, callServices{turn: t})
+		if err == nil {
+			err = t.decide(r)
+		}
+		if err != nil && t.broken == nil {
 			t.broken = err
 		}
 	}
@@ -186,7 +191,7 @@ func (t *turn) startChild(x run.StartChild) {
 		start.Inputs = run.EncodeObject(x.Inputs)
 	}
 	if err := child.decide(start); err != nil {
-		t.broken = err
+		t.broken = defect{err}
 		return
 	}
 	child.inline()

@@ -146,7 +146,7 @@ func Encode(payload any) jsontext.Value {
 	if v, ok := payload.(jsontext.Value); ok {
 		return v
 	}
-	b, err := json.Marshal(payload, json.Deterministic(true))
+	b, err := json.Marshal(payload, json.Deterministic(true), jsontext.PreserveRawStrings(true))
 	if err != nil {
 		panic(fmt.Sprintf("event: encode %T: %v", payload, err))
 	}

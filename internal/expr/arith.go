@@ -58,7 +58,7 @@ func (o *operator) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if list, ok := o.concat(frame, x, y); ok {
 		return list
 	}
-	result := types.LabelErrNode(o.ID(), o.apply(x, y))
+	result := label(o.ID(), o.apply(x, y))
 	if t := frame.CostTracker(); t != nil {
 		t.EvalBinary(frame, o.ID(), o, x, y, result)
 	}
@@ -87,7 +87,7 @@ func (o *operator) apply(x, y ref.Val) ref.Val {
 		}
 	}
 	result := o.impl(x, y)
-	if e, ok := result.(*types.Err); ok && e.Error() == types.NoSuchOverloadErr().(*types.Err).Error() {
+	if e, ok := result.(*types.Err); ok && e.Error() == noOverloadMessage {
 		sign, _ := operators.FindReverse(o.Function())
 		return types.NewErr("%s %s %s cannot be computed", x.Type().TypeName(), sign, y.Type().TypeName())
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,7 +22,7 @@ func Compile(source string, extra ...string) (p *Program, err error) {
 	if err := checkSource(source, extra); err != nil {
 		return nil, err
 	}
-	p = &Program{source: source, extra: extra}
+	p = &Program{source: source, extra: slices.Clone(extra)}
 	if route, ok := shortWay(source, extra); ok {
 		p.route = route
 		return p, nil
@@ -85,7 +86,7 @@ func plan(source string, extra []string) (cel.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	check, err := e.checkerFor(e.env, extra)
+	check, err := e.checkerFor(extra)
 	if err != nil {
 		return nil, failf(source, "internal error: %v", err)
 	}

@@ -71,6 +71,7 @@ func newEngine() (*engine, error) {
 			}
 		}
 	}
+	e.settle()
 	return e, nil
 }
 
@@ -139,11 +140,11 @@ func variables(names []string) []*decls.VariableDecl {
 
 // checkerFor returns a checker that also knows the extra names. It shares the
 // declarations of the common one.
-func (e *engine) checkerFor(env *cel.Env, extra []string) (*checker.Env, error) {
+func (e *engine) checkerFor(extra []string) (*checker.Env, error) {
 	if len(extra) == 0 {
 		return e.checker, nil
 	}
-	c, err := checker.NewEnv(env.Container, env.CELTypeProvider(),
+	c, err := checker.NewEnv(e.env.Container, e.env.CELTypeProvider(),
 		checker.CrossTypeNumericComparisons(true), checker.ValidatedDeclarations(e.checker))
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ type call = functions.FunctionOp
 func callOf(b *functions.Overload) call {
 	return func(args ...ref.Val) ref.Val {
 		if b.OperandTrait != 0 && (len(args) == 0 || !args[0].Type().HasTrait(b.OperandTrait)) {
-			return types.NoSuchOverloadErr()
+			return noOverload()
 		}
 		switch {
 		case len(args) == 1 && b.Unary != nil:
@@ -168,6 +169,6 @@ func callOf(b *functions.Overload) call {
 		case b.Function != nil:
 			return b.Function(args...)
 		}
-		return types.NoSuchOverloadErr()
+		return noOverload()
 	}
 }

@@ -16,9 +16,6 @@ var free = uint64(1) // never written to: it stands for the commonest answer
 
 // CallCost implements cost.ActualCostEstimator.
 func (t tariff) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	if t.early(function) {
-		return &free
-	}
 	n := work(function, args)
 	if s, ok := result.(types.String); ok {
 		n += len(s)
@@ -31,7 +28,7 @@ func (t tariff) CallCost(function, _ string, args []ref.Val, result ref.Val) *ui
 }
 
 func (t tariff) early(function string) bool {
-	return function == matches || early[function] || t.loops && earlyInLoops[function]
+	return early[function] || t.loops && earlyInLoops[function]
 }
 
 // guard rewrites the plan of a program: arithmetic mixes its operands, maps keep
@@ -98,7 +95,7 @@ func (p *prepaid) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 		}
 	}
 	charge(frame, p.ID(), p.price(args))
-	return types.LabelErrNode(p.ID(), p.impl(args...))
+	return label(p.ID(), p.impl(args...))
 }
 
 // Eval implements interpreter.Interpretable.

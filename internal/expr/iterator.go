@@ -35,10 +35,10 @@ func (it *iterator) Next() ref.Val {
 func (it *iterator) ConvertToNative(to reflect.Type) (any, error) { return toNative(it, to) }
 
 // ConvertToType implements ref.Val.
-func (it *iterator) ConvertToType(ref.Type) ref.Val { return types.NoSuchOverloadErr() }
+func (it *iterator) ConvertToType(ref.Type) ref.Val { return noOverload() }
 
 // Equal implements ref.Val.
-func (it *iterator) Equal(ref.Val) ref.Val { return types.NoSuchOverloadErr() }
+func (it *iterator) Equal(ref.Val) ref.Val { return noOverload() }
 
 // Type implements ref.Val.
 func (it *iterator) Type() ref.Type { return types.IteratorType }

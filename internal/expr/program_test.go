@@ -296,6 +296,46 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// TestSharedErrors: some errors of CEL's are one value for all evaluations. Under
+// the race detector this finds those that settle does not know.
+func TestSharedErrors(t *testing.T) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for _, source := range []string{
+		`math.abs(variables.min)`, `timestamp(9223372036854775807)`, `timestamp("0000-01-01T00:00:00-23:00")`, `duration("1") > duration("1s")`,
+		`!variables.s`, `-variables.s`, `variables.s[0]`, `variables.arr["x"]`, `variables.s.startsWith(1 + variables.min)`,
+		`int(variables.e)`, `int(1e300)`, `uint(-1 * variables.order.n)`, `double("x")`, `bool("x")`, `string(variables.arr)`, `bytes(variables.e)`,
+		`variables.s.charAt(99)`, `variables.s.substring(5, 2)`, `variables.s.split(variables.arr)`, `variables.arr.join(",")`, `variables.s.replace(1 + variables.min, "x")`,
+		`optional.none().value()`, `variables.s.orValue(1)`, `variables.s.hasValue()`, `variables.s.map(x, x)`, `variables.s ? 1 : 2`, `variables.arr.slice(2, 1)`,
+		`math.greatest(variables.words)`, `math.sign(variables.s)`, `math.ceil(variables.s)`, `math.bitShiftLeft(1, -1)`, `math.sqrt(variables.s)`,
+		`lists.range(-1)`, `variables.s.flatten()`, `variables.arr.flatten(-1)`, `variables.s.getHours()`, `duration(variables.s)`, `timestamp(variables.s)`,
+		`"%d".format([variables.s])`, `"%".format([1])`, `variables.s in variables.s`, `1 in variables.s`, `size(variables.f)`, `type(variables.s)`, `{variables.arr: 1}`,
+		`variables.min - 1`, `variables.min * variables.min`, `variables.min / -1`,
+	} {
+		p, err := Compile(source)
+		if err != nil {
+			t.Logf("%s: %v", source, err)
+			continue
+		}
+		s := Values{"variables": jsontext.Value(`{"min":-9223372036854775808,"s":"x","arr":[1,2],"words":["a"],"e":{},"f":true,"order":{"n":10}}`)}
+		for range 2 {
+			all.Go(func() {
+				<-start
+				for range 20 {
+					v, err := p.Eval(s)
+					if err == nil {
+						t.Errorf("%s gives %s", source, v)
+						return
+					}
+					wellFormed(t, err)
+				}
+			})
+		}
+	}
+	close(start)
+	all.Wait()
+}
+
 func TestConcurrentUse(t *testing.T) {
 	p, err := Compile(`variables.order.items.filter(i, i.p * 1.0 > 1 && i.id.matches("^[a-z]$")).map(i, {"id": i.id, "n": loop.index})`)
 	if err != nil {

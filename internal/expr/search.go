@@ -50,7 +50,7 @@ var searches = map[string]call{
 // search takes s.f(sub) and s.f(sub, from) apart. Positions count characters.
 func search(args []ref.Val, name string, find func(s, sub string, from int) int) ref.Val {
 	if len(args) < 2 {
-		return types.NoSuchOverloadErr()
+		return noOverload()
 	}
 	s, ok1 := args[0].(types.String)
 	sub, ok2 := args[1].(types.String)

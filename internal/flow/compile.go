@@ -3,10 +3,12 @@ package flow
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"sort"
 
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/node"
+	"github.com/fermata-run/fermata/schema"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -153,11 +155,36 @@ func Load(data []byte, cat Catalog) (*Workflow, error) {
 		return nil, err
 	}
 	w, err := Compile(def, raw, cat)
+	return w, placed(data, err)
+}
+
+// Check is Load for a definition that somebody hands in. It must also satisfy
+// the protocol's schema down to the members that have no effect here, because it
+// is served again as it came.
+func Check(data []byte, cat Catalog) (*Workflow, error) {
+	w, err := Load(data, cat)
+	if err != nil {
+		return nil, err
+	}
+	err = schema.Validate("workflow-definition", w.Raw)
+	var bad *schema.Invalid
+	if errors.As(err, &bad) {
+		err = placed(data, Issues{{Field: bad.Field, Message: bad.Reason}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// placed adds lines to issues.
+func placed(data []byte, err error) error {
 	if issues, ok := err.(Issues); ok {
+		src := newSource(data)
 		for i := range issues {
-			issues[i].Line = lineOf(data, pointerOf(issues[i].Field))
+			issues[i].Line = src.lineOf(issues[i].Field)
 		}
 		sort.SliceStable(issues, func(a, b int) bool { return issues[a].Line < issues[b].Line })
 	}
-	return w, err
+	return err
 }

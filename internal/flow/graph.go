@@ -111,6 +111,16 @@ func (c *compiler) findLoops() {
 	w := c.w
 	byHeader := map[int]int{}
 	for i := range w.Links {
+		if l := &w.Links[i]; l.Back {
+			byHeader[l.To] = -1
+		}
+	}
+	if len(byHeader) > MaxLoops {
+		c.fail("edges", "at most %d loops are allowed", MaxLoops)
+		return
+	}
+	clear(byHeader)
+	for i := range w.Links {
 		l := &w.Links[i]
 		if !l.Back {
 			continue

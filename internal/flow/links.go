@@ -101,7 +101,8 @@ func (c *compiler) bindings(field string, s *Step) {
 }
 
 // imply adds a dependency for each connection input whose source the edges do
-// not already put before the node: a value must exist before it is read.
+// not already put before the node: a value must exist before it is read. Where
+// the source can only come later, it never would.
 func (c *compiler) imply() {
 	w := c.w
 	next := make([][]int, len(w.Steps))
@@ -110,7 +111,14 @@ func (c *compiler) imply() {
 	}
 	for i := range w.Steps {
 		for _, b := range w.Steps[i].Bindings {
-			if b.Step < 0 || reaches(next, b.Step, i) || reaches(next, i, b.Step) {
+			if b.Step < 0 || reaches(next, b.Step, i) {
+				continue
+			}
+			if reaches(next, i, b.Step) {
+				if !b.Value.Optional {
+					c.fail("nodes["+strconv.Itoa(i)+"].inputs."+b.Port+".nodeId",
+						"node %q runs only after this one, so that it has nothing to give", b.Value.NodeID)
+				}
 				continue
 			}
 			w.Links = append(w.Links, Link{

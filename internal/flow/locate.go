@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -25,84 +26,106 @@ func fieldOf(p jsontext.Pointer) string {
 	return b.String()
 }
 
-// pointerOf is the inverse of fieldOf for the paths this package makes, whose
-// member names hold neither dots nor brackets, save for a last free name.
-func pointerOf(field string) jsontext.Pointer {
-	var p jsontext.Pointer
-	for part := range strings.SplitSeq(field, ".") {
-		name, rest, _ := strings.Cut(part, "[")
-		if name != "" {
-			p = p.AppendToken(name)
-		}
-		for rest != "" {
-			var idx string
-			idx, rest, _ = strings.Cut(rest, "]")
-			p = p.AppendToken(idx)
-			rest = strings.TrimPrefix(rest, "[")
+// source is a definition's text with the places of its members. A container is
+// looked at when it is first asked for, and once: what is wrong with a definition
+// may be wrong in ten thousand places.
+type source struct {
+	data  []byte
+	lines []int // offset of each line break
+	inner map[span]map[string]span
+}
+
+type span struct{ from, to int }
+
+func newSource(data []byte) *source {
+	s := &source{data: data, inner: map[span]map[string]span{}}
+	for i, b := range data {
+		if b == '\n' {
+			s.lines = append(s.lines, i)
 		}
 	}
-	return p
+	return s
 }
 
-// lineOf is the line on which the value at p starts, or that of its nearest
-// parent that exists.
-func lineOf(data []byte, p jsontext.Pointer) int {
-	for {
-		if off, _, ok := find(data, p); ok {
-			return lineAt(data, off)
-		}
-		if p == "" {
-			return 1
-		}
-		p = p.Parent()
-	}
-}
+func (s *source) line(offset int) int { return 1 + sort.SearchInts(s.lines, offset) }
 
-func valueAt(data []byte, p jsontext.Pointer) []byte {
-	_, v, _ := find(data, p)
-	return v
-}
+// lineOf is the line on which the value a path names starts, or that of the
+// nearest value around it that exists.
+func (s *source) lineOf(field string) int { return s.line(s.find(field).from) }
 
-// find walks data to the value at p and says where it starts.
-func find(data []byte, p jsontext.Pointer) (int64, []byte, bool) {
-	var base int64
-	v := data
-	for tok := range p.Tokens() {
-		off, child, ok := step(v, tok)
+// find follows a path such as nodes[2].inputs.amount as far as it leads. Names
+// may hold dots and brackets of their own: the longest that fits counts.
+func (s *source) find(field string) span {
+	at := s.root()
+	for field != "" {
+		next, rest, ok := s.step(at, field)
 		if !ok {
-			return 0, nil, false
+			break
 		}
-		base, v = base+off, child
+		at, field = next, rest
 	}
-	return base, v, true
+	return at
 }
 
-// step finds one member or element of a container.
-func step(v []byte, tok string) (int64, []byte, bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(v))
+func (s *source) step(at span, field string) (next span, rest string, ok bool) {
+	inner := s.members(at)
+	if field[0] == '[' {
+		index, rest, _ := strings.Cut(field[1:], "]")
+		if next, ok = inner[index]; ok {
+			return next, rest, true
+		}
+	}
+	field = strings.TrimPrefix(field, ".")
+	for end := len(field); end > 0; end = strings.LastIndexAny(field[:end], ".[") {
+		if next, ok = inner[field[:end]]; ok {
+			return next, field[end:], true
+		}
+	}
+	return span{}, "", false
+}
+
+func (s *source) root() span {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(s.data))
+	v, err := dec.ReadValue()
+	if err != nil {
+		return span{}
+	}
+	end := int(dec.InputOffset())
+	return span{end - len(v), end}
+}
+
+// members says where the members of an object, by name, or the elements of an
+// array, by index, are.
+func (s *source) members(at span) map[string]span {
+	if m, ok := s.inner[at]; ok {
+		return m
+	}
+	m := map[string]span{}
+	s.inner[at] = m
+	dec := jsontext.NewDecoder(bytes.NewBuffer(s.data[at.from:at.to]))
 	open, err := dec.ReadToken()
 	if err != nil || open.Kind() != '{' && open.Kind() != '[' {
-		return 0, nil, false
+		return m
 	}
+	object := open.Kind() == '{'
 	for i := 0; ; i++ {
-		if k := dec.PeekKind(); k == '}' || k == ']' || k == 0 {
-			return 0, nil, false
-		}
 		name := strconv.Itoa(i)
-		if open.Kind() == '{' {
+		if k := dec.PeekKind(); k == '}' || k == ']' {
+			return m
+		}
+		if object {
 			t, err := dec.ReadToken()
 			if err != nil {
-				return 0, nil, false
+				return m
 			}
 			name = t.String()
 		}
-		child, err := dec.ReadValue()
+		v, err := dec.ReadValue()
 		if err != nil {
-			return 0, nil, false
+			return m
 		}
-		if name == tok {
-			return dec.InputOffset() - int64(len(child)), bytes.Clone(child), true
-		}
+		end := at.from + int(dec.InputOffset())
+		m[name] = span{end - len(v), end}
 	}
 }
 

@@ -48,7 +48,7 @@ func (is Issues) Error() string {
 // returns the definition and its canonical bytes. The error is an Issues.
 func Parse(data []byte) (*Definition, []byte, error) {
 	var d Definition
-	err := json.Unmarshal(data, &d, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(data, &d, json.RejectUnknownMembers(true), noNull)
 	if err != nil {
 		return nil, nil, Issues{decodeIssue(data, err)}
 	}
@@ -67,42 +67,47 @@ func Parse(data []byte) (*Definition, []byte, error) {
 	return &d, raw, nil
 }
 
-// required members of the definition and of its nodes must be present even
-// where an empty value is legal: an absent list is a slip, an empty one is not.
-func missing(data []byte, d *Definition) error {
-	var issues Issues
-	root, nodes := members(data), members(nil)
-	for _, name := range []string{"id", "name", "version", "nodes", "edges", "triggers", "variables", "metadata", "settings"} {
-		if !root[name] {
-			issues = append(issues, Issue{Field: name, Line: 1, Message: "is required"})
-		}
+// noNull refuses null where the schema wants a value of some type; the decoder
+// would take it for an absent member. A raw member takes any value.
+var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
+	if _, raw := v.(*jsontext.Value); raw || dec.PeekKind() != 'n' {
+		return errors.ErrUnsupported
 	}
-	for i := range d.Nodes {
-		field := "nodes[" + strconv.Itoa(i) + "]"
-		at := pointerOf(field)
-		nodes = members(valueAt(data, at))
-		for _, name := range []string{"id", "typeId", "name", "position", "config", "inputs"} {
-			if !nodes[name] {
-				issues = append(issues, Issue{Field: field + "." + name, Line: lineOf(data, at), Message: "is required"})
+	if err := dec.SkipValue(); err != nil {
+		return err
+	}
+	return errors.New("must not be null")
+}))
+
+// missing finds required members of the definition and of its nodes that are not
+// there, even where an empty value is legal: an absent list is a slip, an empty
+// one is not.
+func missing(data []byte, d *Definition) error {
+	src := newSource(data)
+	if len(d.Nodes) > MaxNodes || len(d.Edges) > MaxEdges {
+		return Issues{{
+			Field: "nodes", Line: src.lineOf("nodes"),
+			Message: fmt.Sprintf("at most %d nodes and %d edges are allowed", MaxNodes, MaxEdges),
+		}}
+	}
+	var issues Issues
+	require := func(field string, at span, names ...string) {
+		there := src.members(at)
+		for _, name := range names {
+			if _, ok := there[name]; !ok {
+				issues = append(issues, Issue{Field: join(field, name), Line: src.line(at.from), Message: "is required"})
 			}
 		}
+	}
+	require("", src.root(), "id", "name", "version", "nodes", "edges", "triggers", "variables", "metadata", "settings")
+	for i := range d.Nodes {
+		field := "nodes[" + strconv.Itoa(i) + "]"
+		require(field, src.find(field), "id", "typeId", "name", "position", "config", "inputs")
 	}
 	if len(issues) > 0 {
 		return issues
 	}
 	return nil
-}
-
-func members(v []byte) map[string]bool {
-	var m map[string]jsontext.Value
-	if len(v) == 0 || json.Unmarshal(v, &m) != nil {
-		return nil
-	}
-	out := make(map[string]bool, len(m))
-	for k := range m {
-		out[k] = true
-	}
-	return out
 }
 
 // UnmarshalJSONFrom accepts members outside the schema, which version 1 of the

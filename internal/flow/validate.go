@@ -21,6 +21,7 @@ const (
 	MaxNodes    = 2000
 	MaxEdges    = 10000
 	MaxBindings = 5000
+	MaxLoops    = 200
 )
 
 var (
@@ -71,9 +72,6 @@ func (c *compiler) definition() {
 	}
 	if len(d.Nodes) == 0 {
 		c.fail("nodes", "a workflow needs at least one node")
-	}
-	if len(d.Nodes) > MaxNodes || len(d.Edges) > MaxEdges {
-		c.fail("nodes", "at most %d nodes and %d edges are allowed", MaxNodes, MaxEdges)
 	}
 	c.variables()
 	c.channels()
@@ -306,8 +304,8 @@ func checkExpression(source string, extra ...string) error {
 }
 
 func join(field, path string) string {
-	if path == "" {
-		return field
+	if field == "" || path == "" {
+		return field + path
 	}
 	if path[0] == '[' {
 		return field + path

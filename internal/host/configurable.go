@@ -13,10 +13,10 @@ import (
 type configurable struct {
 	Version *int `json:"version"`
 	Run     *struct {
-		RecursionLimit      *int64 `json:"recursionLimit"`
-		RunTimeoutMs        *int64 `json:"runTimeoutMs"`
-		MaxLoopIterations   *int64 `json:"maxLoopIterations"`
-		EscalationThreshold *int64 `json:"escalationThreshold"`
+		RecursionLimit      *int64   `json:"recursionLimit"`
+		RunTimeoutMs        *int64   `json:"runTimeoutMs"`
+		MaxLoopIterations   *int64   `json:"maxLoopIterations"`
+		EscalationThreshold *float64 `json:"escalationThreshold"`
 	} `json:"run"`
 	AI *struct {
 		Provider           *string           `json:"provider"`
@@ -36,6 +36,17 @@ type configurable struct {
 	Extensions map[string]map[string]jsontext.Value `json:"extensions"`
 }
 
+// noNull refuses null, which the decoder would take for an absent member.
+var noNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
+	if _, raw := v.(*jsontext.Value); raw || dec.PeekKind() != 'n' {
+		return errors.ErrUnsupported
+	}
+	if err := dec.SkipValue(); err != nil {
+		return err
+	}
+	return errors.New("must not be null")
+}))
+
 const maxInt53 = 1<<53 - 1
 
 // parseConfigurable refuses every member that is unknown, out of range, or
@@ -45,7 +56,7 @@ func parseConfigurable(v jsontext.Value) error {
 	if v.Kind() != '{' {
 		return problem.Invalid("configurable", "must be an object")
 	}
-	if err := json.Unmarshal(v, &c, json.RejectUnknownMembers(true)); err != nil {
+	if err := json.Unmarshal(v, &c, json.RejectUnknownMembers(true), noNull); err != nil {
 		return problem.Invalid(memberOf("configurable", err), "is unknown or of the wrong type")
 	}
 	if c.Version == nil || *c.Version != 1 {

@@ -49,9 +49,9 @@ func (l *Log) Close() { l.watch.Close() }
 func (l *Log) Next(ctx context.Context, wait <-chan time.Time) ([]event.Event, error) {
 	for {
 		if !l.live {
-			row, events, err := l.h.store.Runs().Events(ctx, l.id, l.after, streamEvents, streamBytes)
+			row, events, err := l.h.log(ctx, l.id, l.after, streamEvents, streamBytes)
 			if err != nil {
-				return nil, notFound(err)
+				return nil, err
 			}
 			if len(events) > 0 {
 				l.after = events[len(events)-1].Seq
@@ -118,9 +118,9 @@ func (h *Host) Poll(ctx context.Context, c identity.Caller, id ids.Run, after in
 	defer deadline.Stop()
 	for {
 		_, more, _ := watch.After(after)
-		row, events, err := h.store.Runs().Events(ctx, id, after, pollEvents, pollBytes)
+		row, events, err := h.log(ctx, id, after, pollEvents, pollBytes)
 		if err != nil {
-			return Page{}, notFound(err)
+			return Page{}, err
 		}
 		page := pageOf(row, events, after)
 		if len(events) > 0 || run.Terminal(row.Status) {

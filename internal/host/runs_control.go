@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/identity"
@@ -40,8 +42,9 @@ type BulkResult struct {
 	Err    error
 }
 
-// BulkCancel cancels many runs, each by itself, in request order. A run id that
-// is malformed or foreign fails in its own entry.
+// BulkCancel cancels many runs, each by itself; the results are in request order.
+// A foreign run fails in its own entry, a malformed id fails the request: no
+// entry could name it. A run named twice is cancelled once and answered twice.
 func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []string, reason string) ([]BulkResult, error) {
 	if err := h.allow(c, identity.RunsCancel); err != nil {
 		return nil, err
@@ -57,7 +60,6 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 	}
 	parsed := make([]ids.Run, len(runIDs))
 	out := make([]BulkResult, len(runIDs))
-	done := make(chan int, len(runIDs))
 	for i, s := range runIDs {
 		out[i].RunID = s
 		id, err := ids.ParseRun(s)
@@ -66,20 +68,23 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 		}
 		parsed[i] = id
 	}
+	var wg sync.WaitGroup
 	for i, id := range parsed {
-		if err := h.own(c, id); err != nil {
-			out[i].Err = err
-			done <- i
+		if slices.Index(parsed, id) < i {
 			continue
 		}
-		go func() {
+		if out[i].Err = h.own(c, id); out[i].Err != nil {
+			continue
+		}
+		wg.Go(func() {
 			o := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
 			out[i].Status, out[i].Err = o.Status, o.Err
-			done <- i
-		}()
+		})
 	}
-	for range parsed {
-		<-done
+	wg.Wait()
+	for i, id := range parsed {
+		first := out[slices.Index(parsed, id)]
+		out[i].Status, out[i].Err = first.Status, first.Err
 	}
 	return out, nil
 }

@@ -22,6 +22,7 @@ const (
 	maxTags          = 100
 	maxTagLength     = 256 // characters
 	maxMetadataBytes = 64 << 10
+	maxScopeLength   = 256 // characters
 )
 
 // CreateRun is the request of createRun, decoded.
@@ -119,14 +120,18 @@ func unsupported(c identity.Caller, r CreateRun) error {
 		return problem.Invalid("evalSuiteRef", "goes with mode eval only")
 	case r.AgentID != "":
 		return problem.Invalid("agentId", "goes with mode eval only")
+	case len(r.Residency) > 0 && r.Residency.Kind() != '{':
+		return problem.Invalid("residency", "must be an object")
 	case len(r.Residency) > 0:
 		return problem.New(problem.Code("residency_unavailable"), "this host cannot honour a residency constraint").With("field", "residency")
 	case r.CallbackURL != "":
 		return problem.Invalid("callbackUrl", "this host does not deliver callbacks")
 	case r.WorkflowID == "":
 		return problem.Invalid("workflowId", "is required")
-	case len(r.ScopeID) > 256:
-		return problem.Invalid("scopeId", "has at most 256 characters")
+	case !ids.ValidAuthored(r.WorkflowID):
+		return problem.Invalid("workflowId", "is no workflow id: want 1 to 128 of A-Z a-z 0-9 . _ ~ : -")
+	case utf8.RuneCountInString(r.ScopeID) > maxScopeLength:
+		return problem.Invalid("scopeId", "has at most %d characters", maxScopeLength)
 	}
 	return nil
 }
@@ -144,8 +149,8 @@ func checkOptions(r CreateRun) error {
 		return problem.Invalid("tags", "at most %d tags are allowed", maxTags).With("limit", maxTags)
 	}
 	for i, t := range r.Tags {
-		if n := utf8.RuneCountInString(t); n > maxTagLength || n == 0 {
-			return problem.Invalid(fmt.Sprintf("tags[%d]", i), "a tag has 1 to %d characters", maxTagLength).With("limit", maxTagLength)
+		if n := utf8.RuneCountInString(t); n > maxTagLength {
+			return problem.Invalid(fmt.Sprintf("tags[%d]", i), "a tag has at most %d characters", maxTagLength).With("limit", maxTagLength)
 		}
 	}
 	if len(r.Metadata) > 0 && r.Metadata.Kind() != '{' {

@@ -30,30 +30,55 @@ func (h *Host) Head(ctx context.Context, c identity.Caller, id ids.Run) (store.R
 	if err := h.admit(c, identity.RunsRead, id); err != nil {
 		return store.Run{}, err
 	}
+	if ended, ok := h.engine.Ended(id); ok {
+		return ended.Row, nil
+	}
 	row, err := h.store.Runs().Get(ctx, id)
 	return row, notFound(err)
+}
+
+// log reads a stretch of a run's log that follows a sequence.
+func (h *Host) log(ctx context.Context, id ids.Run, after int64, count, bytes int) (store.Run, []event.Event, error) {
+	if ended, ok := h.engine.Ended(id); ok && ended.Log != nil && len(ended.Log) <= count {
+		from := min(max(after+1, 0), int64(len(ended.Log)))
+		return ended.Row, ended.Log[from:], nil
+	}
+	row, events, err := h.store.Runs().Events(ctx, id, after, count, bytes)
+	return row, events, notFound(err)
 }
 
 // Snapshot reads a run's snapshot as JSON, and the sequence it is the fold of
 // (spec v2 runs.md §Snapshot).
 func (h *Host) Snapshot(ctx context.Context, c identity.Caller, id ids.Run) (jsontext.Value, int64, error) {
-	row, err := h.Head(ctx, c, id)
-	if err != nil {
+	if err := h.admit(c, identity.RunsRead, id); err != nil {
 		return nil, 0, err
 	}
-	if v := h.cache.get(id, row.Seq); v != nil {
-		return v, row.Seq, nil
+	if h.cache.has(id) {
+		row, err := h.Head(ctx, c, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if v := h.cache.get(id, row.Seq); v != nil {
+			return v, row.Seq, nil
+		}
 	}
-	s, err := h.engine.Read(ctx, id)
+	s, err := h.state(ctx, id)
 	if err != nil {
 		return nil, 0, notFound(err)
 	}
-	v, err := json.Marshal(s.Snapshot())
+	v, err := json.Marshal(s.Snapshot(), jsontext.PreserveRawStrings(true))
 	if err != nil {
 		return nil, 0, problem.Internal(err)
 	}
 	h.cache.put(id, s.Seq, v)
 	return v, s.Seq, nil
+}
+
+func (h *Host) state(ctx context.Context, id ids.Run) (*run.State, error) {
+	if ended, ok := h.engine.Ended(id); ok {
+		return ended.State, nil
+	}
+	return h.engine.Read(ctx, id)
 }
 
 // ListRuns is the request of listRuns.

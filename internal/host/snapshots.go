@@ -28,6 +28,13 @@ func newSnapshots(max int) *snapshots {
 	return &snapshots{max: max, byKey: map[ids.Run]*list.Element{}, order: list.New()}
 }
 
+// has reports whether some snapshot of a run is at hand, of whatever sequence.
+func (c *snapshots) has(id ids.Run) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byKey[id] != nil
+}
+
 func (c *snapshots) get(id ids.Run, seq int64) jsontext.Value {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,10 @@ var (
 	ErrClosed = errors.New("store: closed")
 )
 
-// Store is a backend. All of its methods are safe for concurrent use.
+// Store is a backend. All of its methods are safe for concurrent use. What it
+// returns may be shared: callers do not modify the bytes. A limit of zero or less
+// means no bound. Runs whose status is completed, failed or cancelled are over:
+// they are never claimed and have no timer.
 type Store interface {
 	Runs() Runs
 	Ownership() Ownership
@@ -39,8 +42,9 @@ type Runs interface {
 	// Append writes one step of one run in one transaction: events, the run's
 	// row, interrupts opened and closed, and a checkpoint. It returns only when
 	// all of it is durable. It fails with ErrStale if the run is not at
-	// a.Epoch and a.ExpectedSeq, and with ErrExists if a.Create names a run
-	// that is there.
+	// a.Epoch and a.ExpectedSeq, with ErrNotFound if it is not there, and with
+	// ErrExists if a.Create names a run that is there or a.Opened an interrupt
+	// that ever was. A step that Check refuses is not written.
 	Append(ctx context.Context, a *Append) error
 
 	// Get reads a run's row without its log.
@@ -55,14 +59,17 @@ type Runs interface {
 	// It also returns the row as of the same moment.
 	Events(ctx context.Context, id ids.Run, after int64, limit, maxBytes int) (Run, []event.Event, error)
 
-	// List reads rows of one tenant, newest first, below the cursor.
+	// List reads rows of one tenant, newest first, below the cursor. Newest
+	// first is descending byte order of the ids, which are minted in order.
 	List(ctx context.Context, q ListQuery) ([]Run, error)
 
 	// Children reads the rows of a run's child runs, oldest first.
 	Children(ctx context.Context, parent ids.Run) ([]Run, error)
 
 	// OpenInterrupts reads unresolved interrupts of one tenant, oldest first,
-	// after the given interrupt id (empty for the first page).
+	// after the given interrupt id (empty for the first page). A cursor whose
+	// interrupt has been closed meanwhile still works; one that never was is
+	// ErrNotFound.
 	OpenInterrupts(ctx context.Context, tenant, after string, limit int) ([]Interrupt, error)
 
 	// Settle clears the Notify mark of child runs whose news have been taken
@@ -166,14 +173,15 @@ type Ownership interface {
 	// Claim gives instance up to limit runs that nobody alive executes and that
 	// have something to do: runs of lost instances, and runs whose WakeAt is not
 	// after now. Each claim raises the run's epoch; only runs whose update took
-	// effect are returned.
+	// effect are returned. An instance that is not registered gets ErrNotFound.
 	Claim(ctx context.Context, instance string, now time.Time, limit int) ([]Run, error)
 	// NextWake is the earliest WakeAt of runs nobody executes; zero for none.
 	NextWake(ctx context.Context) (time.Time, error)
 	// Unsettled lists child runs whose news their parents have not taken into
 	// account, oldest first.
 	Unsettled(ctx context.Context, limit int) ([]Run, error)
-	// Deregister gives up every run of instance and forgets it.
+	// Deregister forgets instance, so that its runs can be claimed. To forget
+	// one that is not there is no failure.
 	Deregister(ctx context.Context, instance string) error
 }
 
@@ -199,10 +207,11 @@ type Workflows interface {
 	// List reads the latest version of each workflow, by id, after the given id.
 	List(ctx context.Context, tenant, after string, limit int) ([]Workflow, error)
 	// Versions reads every version of one workflow, newest first, without
-	// definitions.
+	// definitions, hidden or not; ErrNotFound if there never was one.
 	Versions(ctx context.Context, tenant, id string) ([]Workflow, error)
 	// Delete hides a workflow from Get without version and from List. Versions
-	// that runs started with stay readable by version.
+	// that runs started with stay readable by version, and putting one again
+	// brings the workflow back. ErrNotFound if it is hidden or unknown.
 	Delete(ctx context.Context, tenant, id string) error
 }
 
@@ -217,9 +226,11 @@ type Key struct {
 	RevokedAt time.Time // zero while valid
 }
 
-// Keys keeps API keys.
+// Keys keeps API keys, revoked ones too.
 type Keys interface {
+	// Add fails with ErrExists if the id or the hash is there already.
 	Add(ctx context.Context, k Key) error
+	// ByHash finds a key, revoked or not, or fails with ErrNotFound.
 	ByHash(ctx context.Context, hash []byte) (Key, error)
 	Count(ctx context.Context) (int, error)
 }

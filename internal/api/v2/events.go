@@ -69,12 +69,17 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	}
 	// The cursor is looked at only once the caller may read the run, so that it
 	// never changes the answer for one he may not.
-	if _, err := a.host.Head(r.Context(), c, id); err != nil {
+	row, err := a.host.Head(r.Context(), c, id)
+	if err != nil {
 		return err
 	}
 	after, resumed, err := lastEventID(r)
 	if err != nil {
 		return err
+	}
+	if after > row.Seq {
+		// Going on from there would leave out whatever comes until then.
+		return problem.Invalid("Last-Event-ID", "the log has no event %d yet", after).With("lastSequence", row.Seq)
 	}
 	log, err := a.host.OpenLog(r.Context(), c, id, after)
 	if err != nil {
@@ -215,7 +220,7 @@ func (a *API) folder(ctx context.Context, id ids.Run, after int64, resumed bool,
 		return nil, err
 	}
 	show := func(seq int64) error {
-		b, err := json.Marshal(s.Snapshot(), json.Deterministic(true))
+		b, err := json.Marshal(s.Snapshot(), jsontext.PreserveRawStrings(true))
 		if err != nil {
 			return problem.Internal(err)
 		}

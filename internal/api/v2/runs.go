@@ -1,8 +1,10 @@
 package v2
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/host"
@@ -14,18 +16,30 @@ import (
 )
 
 type createBody struct {
-	WorkflowID   string         `json:"workflowId"`
+	WorkflowID   filled         `json:"workflowId"`
 	Inputs       jsontext.Value `json:"inputs"`
 	Residency    jsontext.Value `json:"residency"`
-	TenantID     string         `json:"tenantId"`
+	TenantID     filled         `json:"tenantId"`
 	ScopeID      string         `json:"scopeId"`
-	CallbackURL  string         `json:"callbackUrl"`
-	Mode         string         `json:"mode"`
-	EvalSuiteRef string         `json:"evalSuiteRef"`
-	AgentID      string         `json:"agentId"`
+	CallbackURL  filled         `json:"callbackUrl"`
+	Mode         filled         `json:"mode"`
+	EvalSuiteRef filled         `json:"evalSuiteRef"`
+	AgentID      filled         `json:"agentId"`
 	Configurable jsontext.Value `json:"configurable"`
 	Tags         []string       `json:"tags"`
 	Metadata     jsontext.Value `json:"metadata"`
+}
+
+// filled is a string that is not empty when it is given.
+type filled string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (f *filled) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		return errors.New("must not be empty")
+	}
+	*f = filled(b)
+	return nil
 }
 
 type createdBody struct {
@@ -48,8 +62,9 @@ func (a *API) createRun(w http.ResponseWriter, r *api.Request, c identity.Caller
 		return err
 	}
 	out, err := a.host.CreateRun(r.Context(), c, host.CreateRun{
-		WorkflowID: b.WorkflowID, Inputs: b.Inputs, TenantID: b.TenantID, ScopeID: b.ScopeID, CallbackURL: b.CallbackURL,
-		Residency: b.Residency, Mode: b.Mode, EvalSuiteRef: b.EvalSuiteRef, AgentID: b.AgentID,
+		WorkflowID: string(b.WorkflowID), Inputs: b.Inputs, TenantID: string(b.TenantID), ScopeID: b.ScopeID,
+		CallbackURL: string(b.CallbackURL), Residency: b.Residency, Mode: string(b.Mode),
+		EvalSuiteRef: string(b.EvalSuiteRef), AgentID: string(b.AgentID),
 		Configurable: b.Configurable, Tags: b.Tags, Metadata: b.Metadata,
 	})
 	if err != nil {
@@ -64,12 +79,12 @@ func (a *API) getRun(w http.ResponseWriter, r *api.Request, c identity.Caller) e
 	if err != nil {
 		return err
 	}
-	if inm := r.Header.Get("If-None-Match"); inm != "" {
+	if r.Header.Get("If-None-Match") != "" {
 		row, err := a.host.Head(r.Context(), c, id)
 		if err != nil {
 			return err
 		}
-		if tag := etagOf(row.ID, row.Seq); api.Matches(inm, tag) {
+		if tag := etagOf(row.ID, row.Seq); api.Matches(r.Header, tag) {
 			w.Header().Set("ETag", tag)
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -114,7 +129,7 @@ func (a *API) listRuns(w http.ResponseWriter, r *api.Request, c identity.Caller)
 
 type reasonBody struct {
 	Reason      string `json:"reason"`
-	DrainPolicy string `json:"drainPolicy"`
+	DrainPolicy filled `json:"drainPolicy"`
 }
 
 type onlyReason struct {
@@ -154,7 +169,7 @@ func (a *API) pauseRun(w http.ResponseWriter, r *api.Request, c identity.Caller)
 	if err := a.body(w, r, &b, true); err != nil {
 		return err
 	}
-	at, err := a.host.PauseRun(r.Context(), c, id, b.Reason, b.DrainPolicy)
+	at, err := a.host.PauseRun(r.Context(), c, id, b.Reason, string(b.DrainPolicy))
 	if err != nil {
 		return err
 	}
@@ -194,8 +209,8 @@ func (a *API) bulkCancel(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err := a.body(w, r, &b, false); err != nil {
 		return err
 	}
-	if len(b.Reason) > 512 {
-		return problem.Invalid("reason", "has at most 512 bytes")
+	if utf8.RuneCountInString(b.Reason) > 512 {
+		return problem.Invalid("reason", "has at most 512 characters")
 	}
 	results, err := a.host.BulkCancel(r.Context(), c, b.RunIDs, b.Reason)
 	if err != nil {

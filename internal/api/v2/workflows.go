@@ -26,7 +26,7 @@ func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Call
 	}
 	etag := `"` + wf.Digest + `"`
 	w.Header().Set("ETag", etag)
-	if api.Matches(r.Header.Get("If-None-Match"), etag) {
+	if api.Matches(r.Header, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/fermata-run/fermata/internal/store"
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
-
-	"github.com/fermata-run/fermata/internal/store"
 )
 
 // faultVFS is the file system, except that the write-ahead log fails on demand.

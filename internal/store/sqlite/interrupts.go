@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/ncruces/go-sqlite3"
 )
 
 const (

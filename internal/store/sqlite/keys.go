@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json"
 )
 
 // keys implements store.Keys.
@@ -33,11 +32,17 @@ func (k keys) Add(ctx context.Context, key store.Key) error {
 		}
 		return err
 	})
+	k.s.keyCache.clear()
 	return wrap("add key "+key.ID, err)
 }
 
 // ByHash implements store.Keys. A revoked key is found, too.
 func (k keys) ByHash(ctx context.Context, hash []byte) (key store.Key, err error) {
+	cached, epoch, ok := k.s.keyCache.get(string(hash))
+	if ok {
+		// The cache must not outlive the store, nor a call its context.
+		return cached, wrap("look up a key", k.s.writer.ready(ctx))
+	}
 	var scopes string
 	err = k.s.readers.read(ctx, func(c *conn) error {
 		found, err := c.prep(keyByHash).blob(full(hash)).one(func(r *row) {
@@ -56,6 +61,9 @@ func (k keys) ByHash(ctx context.Context, hash []byte) (key store.Key, err error
 	})
 	if err == nil {
 		err = json.Unmarshal([]byte(scopes), &key.Scopes)
+	}
+	if err == nil {
+		k.s.keyCache.put(string(hash), key, epoch)
 	}
 	return key, wrap("look up a key", err)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/fermata-run/fermata/internal/ids"
+	"go.uber.org/goleak"
 )
 
 // killFolder tells a child process of TestKill where to write.
@@ -75,13 +76,19 @@ func killOne(t *testing.T, dir string, after int, acked map[ids.Run]int64) {
 	}
 }
 
-// TestMain lets the test binary be the process that TestKill kills.
+// TestMain lets the test binary be the process that TestKill kills, and checks
+// that no goroutine outlives the tests.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killFolder); dir != "" {
 		fmt.Fprintln(os.Stderr, writeForEver(dir))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // writeForEver has eight writers grow one run after another, and say so after

@@ -4,9 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // TestLargestValues: what is just allowed works, also several times in one step,
@@ -14,7 +13,7 @@ import (
 func TestLargestValues(t *testing.T) {
 	s := openTest(t, t.TempDir(), Options{})
 	quoted := func(n int) jsontext.Value { return jsontext.Value(`"` + strings.Repeat("x", n-2) + `"`) }
-	large := quoted(maxValue - 1000) // leaves room for the envelope
+	large := quoted(store.MaxValue - 1000) // leaves room for the envelope
 	a := newStep(2)
 	for i := range a.Events {
 		a.Events[i].Payload, a.Events[i].Sealed = large, large
@@ -27,11 +26,11 @@ func TestLargestValues(t *testing.T) {
 		t.Fatalf("%d events", n)
 	}
 	for name, spoil := range map[string]func(a *store.Append){
-		"payload":    func(a *store.Append) { a.Events[0].Payload = quoted(maxValue) },
-		"sealed":     func(a *store.Append) { a.Events[0].Sealed = quoted(maxValue + 1) },
-		"checkpoint": func(a *store.Append) { a.Checkpoint = &store.Checkpoint{State: quoted(maxValue + 1)} },
-		"owner":      func(a *store.Append) { a.Row.Owner = quoted(maxValue + 1) },
-		"interrupt":  func(a *store.Append) { a.Opened = []store.Interrupt{{ID: "x", Data: quoted(maxValue + 1)}} },
+		"payload":    func(a *store.Append) { a.Events[0].Payload = quoted(store.MaxValue) },
+		"sealed":     func(a *store.Append) { a.Events[0].Sealed = quoted(store.MaxValue + 1) },
+		"checkpoint": func(a *store.Append) { a.Checkpoint = &store.Checkpoint{State: quoted(store.MaxValue + 1)} },
+		"owner":      func(a *store.Append) { a.Row.Owner = quoted(store.MaxValue + 1) },
+		"interrupt":  func(a *store.Append) { a.Opened = []store.Interrupt{{ID: "x", Data: quoted(store.MaxValue + 1)}} },
 	} {
 		b := newStep(1)
 		spoil(b)
@@ -39,7 +38,7 @@ func TestLargestValues(t *testing.T) {
 			t.Fatalf("a %s that is too large was written", name)
 		}
 	}
-	if _, err := s.Workflows().Put(t.Context(), store.Workflow{Definition: quoted(maxValue + 1)}); err == nil {
+	if _, err := s.Workflows().Put(t.Context(), store.Workflow{Definition: quoted(store.MaxValue + 1)}); err == nil {
 		t.Fatal("a definition that is too large was written")
 	}
 }

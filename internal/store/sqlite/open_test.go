@@ -27,7 +27,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no file modes on Windows")
 	}
-	dir := filepath.Join(t.TempDir(), "new", "data")
+	dir := filepath.Join(t.TempDir(), "new", "data ?a=b#%41&\u20ac")
 	s := openTest(t, dir, Options{})
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)

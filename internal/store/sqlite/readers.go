@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/ncruces/go-sqlite3"
 )
 
 // readers is a pool of reading connections. They are opened when first needed

@@ -33,7 +33,7 @@ func (r runs) Append(ctx context.Context, a *store.Append) error {
 
 // encode adds a and the steps that go along with it to steps.
 func encode(steps []step, a *store.Append) (_ []step, size int, err error) {
-	if err := check(a); err != nil {
+	if err := a.Check(); err != nil {
 		return nil, 0, fmt.Errorf("malformed step: %w", err)
 	}
 	s := step{Append: a, segments: cut(a.Events)}

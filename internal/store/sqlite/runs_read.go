@@ -3,10 +3,9 @@ package sqlite
 import (
 	"context"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
-
-	"github.com/fermata-run/fermata/internal/event"
 )
 
 const (

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds of one segment: a reader that wants one event reads its whole segment.

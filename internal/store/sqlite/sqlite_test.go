@@ -16,6 +16,9 @@ func TestContract(t *testing.T) {
 
 // TestContractWithOneReader: nothing may need two connections at once.
 func TestContractWithOneReader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the contract once more")
+	}
 	storetest.Run(t, func(t *testing.T, dir string) store.Store { return openTest(t, dir, Options{Readers: 1}) })
 }
 

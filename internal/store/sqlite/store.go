@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -31,6 +32,9 @@ type Store struct {
 	unlock  func() error
 	writer  *writer
 	readers *readers
+
+	keyCache      cache[string, store.Key]         // by hash
+	workflowCache cache[[2]string, store.Workflow] // latest versions, by tenant and id
 	// live is the instance that registered last: the only one, since the
 	// database belongs to one process. Nothing of it needs to outlive the
 	// process: after a restart every instance is lost.
@@ -53,6 +57,10 @@ func Open(path string, opts Options) (*Store, error) {
 }
 
 func open(path string, opts Options) (*Store, error) {
+	path, err := filepath.Abs(path) // also so that no name has a meaning to SQLite
+	if err != nil {
+		return nil, err
+	}
 	unlock, err := prepare(path)
 	if err != nil {
 		return nil, err
@@ -71,9 +79,11 @@ func open(path string, opts Options) (*Store, error) {
 		opts.Readers = 4
 	}
 	return &Store{
-		unlock:  unlock,
-		writer:  startWriter(c, connect(writerCache)),
-		readers: newReaders(opts.Readers, connect(readerCache)),
+		keyCache:      cache[string, store.Key]{most: 4096},
+		workflowCache: cache[[2]string, store.Workflow]{most: 512},
+		unlock:        unlock,
+		writer:        startWriter(c, connect(writerCache)),
+		readers:       newReaders(opts.Readers, connect(readerCache)),
 	}, nil
 }
 

@@ -27,6 +27,9 @@ const (
 		WHERE tenant = ? AND id = ? ORDER BY ord DESC`
 )
 
+// maxCachedDefinition keeps a few giants from filling the memory.
+const maxCachedDefinition = 64 << 10
+
 func scanWorkflow(r *row) store.Workflow {
 	var w store.Workflow
 	w.Tenant = r.text()
@@ -50,14 +53,15 @@ func scanWorkflows(q *query) ([]store.Workflow, error) {
 
 // Put implements store.Workflows.
 func (w workflows) Put(ctx context.Context, f store.Workflow) (added bool, err error) {
-	if len(f.Definition) > maxValue {
-		err = errTooLarge
+	if len(f.Definition) > store.MaxValue {
+		err = store.ErrTooLarge
 	} else {
 		err = w.s.writer.submit(ctx, len(f.Definition), func(c *conn) error {
 			added, err = putWorkflow(c, f)
 			return err
 		})
 	}
+	w.s.workflowCache.clear()
 	return added && err == nil, wrap("put workflow "+f.ID, err)
 }
 
@@ -86,6 +90,12 @@ func putWorkflow(c *conn, f store.Workflow) (added bool, err error) {
 
 // Get implements store.Workflows.
 func (w workflows) Get(ctx context.Context, tenant, id, version string) (f store.Workflow, err error) {
+	key := [2]string{tenant, id}
+	cached, epoch, ok := w.s.workflowCache.get(key)
+	if ok && version == "" {
+		// The cache must not outlive the store, nor a call its context.
+		return cached, wrap("get workflow "+id, w.s.writer.ready(ctx))
+	}
 	err = w.s.readers.read(ctx, func(c *conn) error {
 		q := c.prep(getLatest).text(tenant).text(id)
 		if version != "" {
@@ -97,6 +107,9 @@ func (w workflows) Get(ctx context.Context, tenant, id, version string) (f store
 		}
 		return err
 	})
+	if err == nil && version == "" && len(f.Definition) <= maxCachedDefinition {
+		w.s.workflowCache.put(key, f, epoch)
+	}
 	return f, wrap("get workflow "+id, err)
 }
 
@@ -130,5 +143,6 @@ func (w workflows) Delete(ctx context.Context, tenant, id string) error {
 		}
 		return err
 	})
+	w.s.workflowCache.clear()
 	return wrap("delete workflow "+id, err)
 }

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 var (
@@ -132,7 +131,9 @@ func TestRefusedRequestHarmsNobody(t *testing.T) {
 	a, b := newStep(1), newStep(1)
 	stale := nextStep(a, 1)
 	stale.Epoch++
-	errs := gather(t, s, appending(s, a), appending(s, a), appending(s, stale), appending(s, b))
+	again := newStep(1)
+	again.Row.ID, again.Events[0].Run = a.Row.ID, a.Row.ID
+	errs := gather(t, s, appending(s, a), appending(s, again), appending(s, stale), appending(s, b))
 	if errs[0] != nil || !errors.Is(errs[1], store.ErrExists) || !errors.Is(errs[2], store.ErrStale) || errs[3] != nil {
 		t.Fatalf("outcomes: %v", errs)
 	}
@@ -145,26 +146,30 @@ func TestRefusedRequestHarmsNobody(t *testing.T) {
 // loses them, and those before and after it in its batch keep theirs.
 func TestBrokenRequestHarmsNobody(t *testing.T) {
 	broken := errors.New("broken")
-	for name, fail := range map[string]func(c *conn) error{
-		"own error":   func(*conn) error { return broken },
-		"SQL error":   func(c *conn) error { return c.prep(`INSERT INTO nowhere VALUES (1)`).run() },
-		"lost batch":  func(c *conn) error { c.rollback(); return broken },
-		"constraint":  func(c *conn) error { return c.prep(`INSERT INTO keys (id) VALUES (NULL)`).run() },
-		"wrong value": func(c *conn) error { return c.prep(`UPDATE runs SET seq = 'x'`).run() },
+	half := newStep(1)
+	begun := func(c *conn) error { return putRun(c, half) }
+	for name, do := range map[string][]func(c *conn) error{
+		"own error":   {begun, func(*conn) error { return broken }},
+		"SQL error":   {begun, func(c *conn) error { return c.prep(`INSERT INTO nowhere VALUES (1)`).run() }},
+		"constraint":  {begun, func(c *conn) error { return c.prep(`INSERT INTO keys (id) VALUES (NULL)`).run() }},
+		"wrong value": {begun, func(c *conn) error { return c.prep(`UPDATE runs SET seq = 'x'`).run() }},
+		"lost batch":  {begun, func(c *conn) error { c.rollback(); return broken }},
+		"lost others": {func(c *conn) error { c.rollback(); return broken }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t, t.TempDir(), Options{})
-			a, b, half := newStep(2), newStep(2), newStep(1)
-			errs := gather(t, s, appending(s, a),
-				func(ctx context.Context) error {
-					return s.writer.submit(ctx, 0, func(c *conn) error {
-						if err := putRun(c, half); err != nil {
+			a, b := newStep(2), newStep(2)
+			spoil := func(ctx context.Context) error {
+				return s.writer.submit(ctx, 0, func(c *conn) error {
+					for _, f := range do {
+						if err := f(c); err != nil {
 							return err
 						}
-						return fail(c)
-					})
-				},
-				appending(s, b), appending(s, nextStep(a, 1)))
+					}
+					return nil
+				})
+			}
+			errs := gather(t, s, appending(s, a), spoil, appending(s, b), appending(s, nextStep(a, 1)))
 			if errs[0] != nil || errs[1] == nil || errs[2] != nil || errs[3] != nil {
 				t.Fatalf("outcomes: %v", errs)
 			}

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"pgregory.net/rapid"
-
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
+	"pgregory.net/rapid"
 )
 
 // model plays random steps and reads against a store and against plain logs in

@@ -1,53 +1,53 @@
-package sqlite
+package store
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
-	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxValue bounds one stored value (a document, a checkpoint, a definition).
-// What a host accepts is far below; this keeps a mistake from exhausting the
-// memory of a connection, which has room for a row of two such values.
-const maxValue = 16 << 20
+// MaxValue bounds one stored value, in bytes: a document, a checkpoint, a
+// definition. What a host accepts is far below; this keeps a mistake from
+// exhausting the memory of a backend.
+const MaxValue = 16 << 20
 
-var errTooLarge = fmt.Errorf("a value is larger than %d bytes", maxValue)
+// ErrTooLarge: a value is larger than MaxValue. Nothing was written.
+var ErrTooLarge = fmt.Errorf("store: a value is larger than %d bytes", MaxValue)
 
-// check refuses a step that could be written but would leave a log that cannot
-// be read back: better to fail one step than to lose its run.
-func check(a *store.Append) error {
+// Check refuses a step that could be written but would leave a log that cannot
+// be read back: better to fail one step than to lose its run. A backend calls it
+// before it writes; the steps in Also are not looked at.
+func (a *Append) Check() error {
 	r := &a.Row
 	if !ids.ValidTenant(r.ID.Tenant) || !ids.ValidOpaque(r.ID.Opaque) {
 		return fmt.Errorf("run id %q: %w", r.ID, ids.ErrGrammar)
 	}
-	if len(r.Tags)+len(r.Owner)+len(r.Error) > maxValue {
-		return errTooLarge
+	if len(r.Tags)+len(r.Owner)+len(r.Error) > MaxValue {
+		return ErrTooLarge
 	}
 	for i := range a.Opened {
-		if len(a.Opened[i].Data) > maxValue {
-			return fmt.Errorf("interrupt %s: %w", a.Opened[i].ID, errTooLarge)
+		if len(a.Opened[i].Data) > MaxValue {
+			return fmt.Errorf("interrupt %s: %w", a.Opened[i].ID, ErrTooLarge)
 		}
 	}
 	if p := a.Checkpoint; p != nil {
 		if p.Seq > r.Seq {
 			return fmt.Errorf("checkpoint at %d is beyond the log's end at %d", p.Seq, r.Seq)
 		}
-		if len(p.State) > maxValue {
-			return fmt.Errorf("checkpoint: %w", errTooLarge)
+		if len(p.State) > MaxValue {
+			return fmt.Errorf("checkpoint: %w", ErrTooLarge)
 		}
 	}
-	return checkLog(a)
+	return a.checkLog()
 }
 
 // checkLog holds a step to a log without gaps, whose end is in the row, and to
 // documents that can be decoded.
-func checkLog(a *store.Append) error {
+func (a *Append) checkLog() error {
 	last := a.ExpectedSeq
 	if a.Create {
 		last = a.Row.Seq - int64(len(a.Events))
@@ -73,8 +73,8 @@ func checkLog(a *store.Append) error {
 func checkEvent(e *event.Event) error {
 	doc := e.Doc()
 	switch {
-	case len(doc) > maxValue || len(e.Sealed) > maxValue:
-		return errTooLarge
+	case len(doc) > MaxValue || len(e.Sealed) > MaxValue:
+		return ErrTooLarge
 	case bytes.IndexByte(doc, '\n') >= 0: // it separates documents
 		return errors.New("its document has more than one line")
 	case !jsontext.Value(doc).IsValid():

@@ -1,0 +1,45 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Config is what an operator has set, or not.
+type Config struct {
+	Listen    string // host:port of the API
+	Data      string // folder of everything that is kept
+	Workflows string // folder of definitions registered at the start; empty for none
+
+	LogLevel  string // debug, info, warn or error
+	LogFormat string // auto, text or json
+
+	MaxBodyBytes       int           // of a request body
+	MaxNodeExecutions  int           // of one run
+	MaxRunDuration     time.Duration // of one run
+	MaxLoopIterations  int           // of one loop of a run
+	MaxConcurrentNodes int           // calls of nodes that reach outside, in the whole host
+	MaxCalls           int           // requests answered at the same time
+	MaxStreams         int           // open event streams
+
+	AllowEgress   []netip.Prefix // closed ranges that outbound requests may reach
+	ShutdownGrace time.Duration  // from the signal to the end
+
+	// BootstrapKey is the API key of the first start, if the operator chose it.
+	// It is a secret.
+	BootstrapKey string
+}
+
+// Loopback reports whether Listen can be reached from this machine only.
+func (c *Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Scope says where a setting means something.
+type Scope uint8
+
+// ServeOnly settings are about a process that serves the API; Any setting is
+// also about a workflow that is run directly.
+const (
+	Any Scope = iota
+	ServeOnly
+)
+
+// Setting is one row of the table.
+type Setting struct {
+	Name    string // flag and file member; the environment name follows from it
+	Type    string // as help shows it: string, number, duration, folder, list
+	Default string // as help shows it; the folder of data depends on the machine
+	Usage   string // one sentence
+	Scope   Scope
+	EnvOnly bool // a secret that must not be in an argument list or a file
+	Path    bool // relative to the file that names it
+
+	set func(c *Config, v string) error
+	get func(c *Config) string
+}
+
+// Env is the name of the setting's environment variable.
+func (s *Setting) Env() string {
+	return "FERMATA_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// Settings is the table, in the order in which people are shown it.
+func Settings() []Setting { return settings }
+
+var settings = []Setting{
+	{
+		Name: "listen", Type: "address", Default: "127.0.0.1:7411", Scope: ServeOnly,
+		Usage: "Address of the API.",
+		set:   func(c *Config, v string) error { return address(&c.Listen, v) },
+		get:   func(c *Config) string { return c.Listen },
+	},
+	{
+		Name: "data", Type: "folder", Path: true,
+		Usage: "Folder of everything the host keeps.",
+		set:   func(c *Config, v string) error { return folder(&c.Data, v) },
+		get:   func(c *Config) string { return c.Data },
+	},
+	{
+		Name: "workflows", Type: "folder", Path: true, Scope: ServeOnly,
+		Usage: "Folder of workflow definitions (*.json) to register at the start.",
+		set:   func(c *Config, v string) error { return folder(&c.Workflows, v) },
+		get:   func(c *Config) string { return c.Workflows },
+	},
+	{
+		Name: "log-level", Type: "level", Default: "info",
+		Usage: "Least important messages to log: debug, info, warn or error.",
+		set:   func(c *Config, v string) error { return oneOf(&c.LogLevel, v, "debug", "info", "warn", "error") },
+		get:   func(c *Config) string { return c.LogLevel },
+	},
+	{
+		Name: "log-format", Type: "format", Default: "auto",
+		Usage: "How to log: text for people, json for machines, or auto: text in a terminal, else json.",
+		set:   func(c *Config, v string) error { return oneOf(&c.LogFormat, v, "auto", "text", "json") },
+		get:   func(c *Config) string { return c.LogFormat },
+	},
+	number("max-body-bytes", 5<<20, 1<<10, 1<<30, Any,
+		"Largest request body.", func(c *Config) *int { return &c.MaxBodyBytes }),
+	number("max-node-executions", 10_000, 1, 1<<31-1, Any,
+		"Node executions in one run.", func(c *Config) *int { return &c.MaxNodeExecutions }),
+	{
+		Name: "max-run-duration", Type: "duration", Default: "365d",
+		Usage: "How long one run may take.",
+		set: func(c *Config, v string) error {
+			return duration(&c.MaxRunDuration, v, time.Second, 36500*day)
+		},
+		get: func(c *Config) string { return formatDuration(c.MaxRunDuration) },
+	},
+	number("max-loop-iterations", 1_000, 1, 1<<31-1, Any,
+		"How often one loop of a run may start over.", func(c *Config) *int { return &c.MaxLoopIterations }),
+	number("max-concurrent-nodes", 256, 1, 100_000, Any,
+		"Nodes that reach outside at the same time, in the whole host.", func(c *Config) *int { return &c.MaxConcurrentNodes }),
+	number("max-calls", 4_096, 1, 1_000_000, ServeOnly,
+		"Requests answered at the same time.", func(c *Config) *int { return &c.MaxCalls }),
+	number("max-streams", 20_000, 1, 1_000_000, ServeOnly,
+		"Event streams open at the same time.", func(c *Config) *int { return &c.MaxStreams }),
+	{
+		Name: "allow-egress", Type: "list",
+		Usage: "Private address ranges that nodes may call, such as 10.1.0.0/16; a relaxation of the outbound guard.",
+		set:   func(c *Config, v string) error { return prefixes(&c.AllowEgress, v) },
+		get:   func(c *Config) string { return joinPrefixes(c.AllowEgress) },
+	},
+	{
+		Name: "shutdown-grace", Type: "duration", Default: "10s",
+		Usage: "How long a stop may take before work is cut off; what is cut off goes on at the next start.",
+		set:   func(c *Config, v string) error { return duration(&c.ShutdownGrace, v, 0, time.Hour) },
+		get:   func(c *Config) string { return formatDuration(c.ShutdownGrace) },
+	},
+	{
+		Name: "bootstrap-key", Type: "secret", EnvOnly: true, Scope: ServeOnly,
+		Usage: "API key of the first start, 32 to 512 characters; one is made if there is none.",
+		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },
+		get:   func(c *Config) string { return hide(c.BootstrapKey) },
+	},
+}
+
+// number makes the row of a whole number from least to most.
+func number(name string, def, least, most int, scope Scope, usage string, at func(*Config) *int) Setting {
+	return Setting{
+		Name: name, Type: "number", Default: strconv.Itoa(def), Usage: usage, Scope: scope,
+		set: func(c *Config, v string) error { return whole(at(c), v, least, most) },
+		get: func(c *Config) string { return strconv.Itoa(*at(c)) },
+	}
+}
+
+func joinPrefixes(list []netip.Prefix) string {
+	texts := make([]string, len(list))
+	for i, p := range list {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// hide shows that a secret is set, and nothing of it.
+func hide(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(set, hidden)"
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/node"
+)
+
+// launch makes a call of an impure node beside the turn. Its start is durable.
+// A draining engine leaves the call to the run's next owner.
+func (a *actor) launch(x run.Execute) {
+	e := a.e
+	step, ok := a.s.Workflow().Step(x.NodeID)
+	if !ok || e.draining.Load() {
+		return
+	}
+	ctx, cancel := context.WithCancel(e.base)
+	if a.calls == nil {
+		a.calls = map[callKey]context.CancelFunc{}
+	}
+	key := callKey{x.NodeID, x.Visit, x.Attempt}
+	a.calls[key] = cancel
+	in := e.input(a.s, step, x, callServices{scope: a.s.Frozen(), chunk: a.chunker(ctx, x)})
+	e.calls.add()
+	go func() {
+		defer e.calls.done()
+		r, ok := e.outside(ctx, step, in)
+		if !ok || ctx.Err() != nil {
+			return // nobody wants it any more, or the next owner will ask again
+		}
+		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
+	}()
+}
+
+// outside makes a call once there is room for it. A call that is not wanted any
+// more gives its room up at once, even if its code does not notice.
+func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input) (r run.NodeResult, ok bool) {
+	select {
+	case e.slots <- struct{}{}:
+	case <-ctx.Done():
+		return r, false
+	}
+	leave := sync.OnceFunc(func() { <-e.slots })
+	defer leave()
+	defer context.AfterFunc(ctx, leave)()
+	for wait := firstWait; ; wait = min(2*wait, longestGap) {
+		err := outcomes(in.Wake)
+		if err == nil {
+			return e.invoke(ctx, step, in), true
+		}
+		if isDefect(err) {
+			return unreadable(in, err), true
+		}
+		if !e.rest(wait) || ctx.Err() != nil {
+			return r, false
+		}
+	}
+}
+
+// chunker makes the function by which a call streams its output. Text need not
+// be cut between characters: what is left of one waits for the rest of it.
+func (a *actor) chunker(ctx context.Context, x run.Execute) func(string, bool) error {
+	var mu sync.Mutex
+	rest := ""
+	return func(text string, last bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		text, rest = whole(rest + text)
+		if last {
+			text, rest = text+rest, ""
+		}
+		if max := a.e.cfg.Limits.MaxPayloadBytes; max > 0 && len(text) > max {
+			return node.Fail(string(problem.PayloadTooLarge), "a piece of output is larger than %d bytes", max)
+		}
+		if text == "" && !last {
+			return nil
+		}
+		c := run.NodeChunk{NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Text: cleanText(text), Last: last}
+		return a.e.Do(ctx, a.id, c).Err
+	}
+}
+
+// whole cuts off a character that is begun at the end of text.
+func whole(text string) (string, string) {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if i := len(text) - n; utf8.RuneStart(text[i]) {
+			if !utf8.FullRuneInString(text[i:]) {
+				return text[:i], text[i:]
+			}
+			break
+		}
+	}
+	return text, ""
+}

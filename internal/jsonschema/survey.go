@@ -1,0 +1,96 @@
+package jsonschema
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// surveyor looks through a schema's document, before it is compiled, for what
+// the compiler would take at its word.
+type surveyor struct {
+	references map[string]bool
+	ids        int
+}
+
+// survey refuses a document with too many references or identifiers, and the
+// values of keywords that do not fit the validator.
+func survey(doc any) error {
+	s := surveyor{references: map[string]bool{}}
+	return s.visit(doc)
+}
+
+func (s *surveyor) visit(v any) error {
+	switch v := v.(type) {
+	case []any:
+		for i, elem := range v {
+			if err := s.visit(elem); err != nil {
+				return in(i, err)
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			err := s.keyword(name, v[name])
+			if err == nil {
+				err = s.visit(v[name])
+			}
+			if err != nil {
+				return in(name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// counts are the keywords whose value is a number of things. The validator keeps
+// them in an int, without a look at what it loses.
+var counts = map[string]bool{
+	"minLength": true, "maxLength": true, "minItems": true, "maxItems": true,
+	"minProperties": true, "maxProperties": true, "minContains": true, "maxContains": true,
+}
+
+func (s *surveyor) keyword(name string, value any) error {
+	switch value := value.(type) {
+	case string:
+		switch name {
+		case "$ref", "$dynamicRef", "$recursiveRef":
+			return s.reference(value)
+		case "$id", "$anchor", "$dynamicAnchor":
+			if s.ids++; s.ids > maxIDs {
+				return faultf("is one of more than %d identifiers", maxIDs)
+			}
+		}
+	case json.Number:
+		const most = 1 << 53
+		if f, err := value.Float64(); counts[name] && (err != nil || f > most) {
+			return faultf("is too large")
+		}
+	}
+	return nil
+}
+
+func (s *surveyor) reference(ref string) error {
+	s.references[ref] = true
+	if len(s.references) > maxReferences {
+		return faultf("is one of more than %d different references", maxReferences)
+	}
+	_, fragment, _ := strings.Cut(ref, "#")
+	pointer, err := url.PathUnescape(fragment)
+	if err != nil {
+		return faultf("is not a reference")
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil
+	}
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		// The validator takes 07 and +7 for 7, and compiles whatever each
+		// spelling leads to anew: a few of them multiply a schema by itself.
+		if n, err := strconv.Atoi(token); err == nil && strconv.Itoa(n) != token {
+			return faultf("is not a reference")
+		}
+	}
+	return nil
+}
