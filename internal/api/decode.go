@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json"
@@ -16,6 +17,9 @@ import (
 // every decoder behind the door far from its own limit.
 const MaxDepth = 128
 
+// bodyTimeout is how long a request body may take to come in.
+const bodyTimeout = 2 * time.Minute
+
 // ReadBody reads a JSON request body: at most limit bytes, of the right media
 // type. An absent body is nil.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error) {
@@ -25,7 +29,12 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 	if r.ContentLength > int64(limit) {
 		return nil, tooLarge(limit)
 	}
+	// A body that trickles in would hold its place among the calls for ever. A
+	// writer that cannot have deadlines (a test's recorder) goes without.
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	_ = rc.SetReadDeadline(time.Time{})
 	if err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) {

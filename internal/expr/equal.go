@@ -3,9 +3,26 @@ package expr
 import (
 	"bytes"
 	"errors"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 var errTooDeep = errors.New("the values are nested too deeply to compare")
+
+// Equal compares two JSON values structurally: numbers by their exact value,
+// whatever their spelling, strings by what they say, objects whatever the order
+// of their members. Values too large or too deep to compare are not equal, unless
+// their bytes are the same.
+func Equal(a, b jsontext.Value) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	m := newMeter()
+	same, err := sameJSON(&m, a, b, 0)
+	return same && err == nil
+}
 
 // sameJSON compares two JSON values structurally: numbers by their exact value,
 // objects whatever the order of their members. What it walks is spent on m.

@@ -122,7 +122,7 @@ func zeroNumber(v []byte) bool {
 	if i := bytes.IndexAny(v, "eE"); i >= 0 {
 		mantissa = v[:i]
 	}
-	if bytes.IndexAny(mantissa, "123456789") < 0 {
+	if !bytes.ContainsAny(mantissa, "123456789") {
 		return true
 	}
 	const surelyRepresentable = 300 // digits after the point that cannot underflow

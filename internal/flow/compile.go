@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/fermata-run/fermata/internal/expr"
+	"github.com/fermata-run/fermata/internal/jsonschema"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,9 +31,17 @@ type Workflow struct {
 	Order []int // all steps in the order in which ready ones start
 	Sinks []int // steps without a forward successor, in definition order
 
-	byID      map[string]int
-	variables map[string]*Variable
+	byID         map[string]int
+	variables    map[string]*Variable
+	channels     map[string]*jsonschema.Schema // of values written, where declared
+	configurable *jsonschema.Schema
 }
+
+// ChannelSchema is what a value written to a channel must match; nil for anything.
+func (w *Workflow) ChannelSchema(name string) *jsonschema.Schema { return w.channels[name] }
+
+// ConfigurableSchema is what a run's configurable must match; nil for anything.
+func (w *Workflow) ConfigurableSchema() *jsonschema.Schema { return w.configurable }
 
 // Step is a compiled node.
 type Step struct {

@@ -96,7 +96,29 @@ func (c *compiler) bindings(field string, s *Step) {
 		default:
 			c.fail(at+".type", "%q is not static, expression, connection or variable", v.Type)
 		}
+		c.strays(at, v)
 		s.Bindings = append(s.Bindings, b)
+	}
+}
+
+// strays refuses members that belong to another type of input: they would be
+// ignored, which is not what their author had in mind.
+func (c *compiler) strays(at string, v PortValue) {
+	for _, m := range []struct {
+		name  string
+		set   bool
+		types []string
+	}{
+		{"value", len(v.Value) > 0, []string{"static"}},
+		{"expression", v.Expression != "", []string{"expression"}},
+		{"nodeId", v.NodeID != "", []string{"connection"}},
+		{"outputKey", v.OutputKey != "", []string{"connection"}},
+		{"variableName", v.VariableName != "", []string{"variable"}},
+		{"optional", v.Optional, []string{"connection", "variable"}},
+	} {
+		if known := oneOf(v.Type, "static", "expression", "connection", "variable"); known && m.set && !oneOf(v.Type, m.types...) {
+			c.fail(at+"."+m.name, "does not belong to an input of type %s", v.Type)
+		}
 	}
 }
 
@@ -105,16 +127,25 @@ func (c *compiler) bindings(field string, s *Step) {
 // the source can only come later, it never would.
 func (c *compiler) imply() {
 	w := c.w
-	next := make([][]int, len(w.Steps))
+	prev := make([][]int, len(w.Steps))
 	for _, l := range w.Links {
-		next[l.From] = append(next[l.From], l.To)
+		prev[l.To] = append(prev[l.To], l.From)
 	}
 	for i := range w.Steps {
+		var before []bool
 		for _, b := range w.Steps[i].Bindings {
-			if b.Step < 0 || reaches(next, b.Step, i) {
+			if b.Step < 0 {
 				continue
 			}
-			if reaches(next, i, b.Step) {
+			if before == nil {
+				before = make([]bool, len(w.Steps))
+				reachInto(before, prev, i)
+			}
+			if before[b.Step] {
+				continue
+			}
+			after := make([]bool, len(w.Steps))
+			if reachInto(after, prev, b.Step); after[i] {
 				if !b.Value.Optional {
 					c.fail("nodes["+strconv.Itoa(i)+"].inputs."+b.Port+".nodeId",
 						"node %q runs only after this one, so that it has nothing to give", b.Value.NodeID)
@@ -125,26 +156,25 @@ func (c *compiler) imply() {
 				ID:   "implied:" + w.Steps[b.Step].Node.ID + ":" + w.Steps[i].Node.ID,
 				From: b.Step, To: i, Loop: -1,
 			})
-			next[b.Step] = append(next[b.Step], i)
+			prev[i] = append(prev[i], b.Step)
+			before[b.Step] = true
+			reachInto(before, prev, b.Step)
 		}
 	}
 }
 
-func reaches(next [][]int, from, to int) bool {
-	seen := make([]bool, len(next))
-	stack := []int{from}
+// reachInto marks the steps from which a step can be reached. What is marked
+// already is not followed again.
+func reachInto(before []bool, prev [][]int, step int) {
+	stack := []int{step}
 	for len(stack) > 0 {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, n := range next[at] {
-			if n == to {
-				return true
-			}
-			if !seen[n] {
-				seen[n] = true
+		for _, n := range prev[at] {
+			if !before[n] {
+				before[n] = true
 				stack = append(stack, n)
 			}
 		}
 	}
-	return false
 }

@@ -32,13 +32,14 @@ func fieldOf(p jsontext.Pointer) string {
 type source struct {
 	data  []byte
 	lines []int // offset of each line break
+	root  span
 	inner map[span]map[string]span
 }
 
 type span struct{ from, to int }
 
 func newSource(data []byte) *source {
-	s := &source{data: data, inner: map[span]map[string]span{}}
+	s := &source{data: data, root: rootOf(data), inner: map[span]map[string]span{}}
 	for i, b := range data {
 		if b == '\n' {
 			s.lines = append(s.lines, i)
@@ -56,7 +57,7 @@ func (s *source) lineOf(field string) int { return s.line(s.find(field).from) }
 // find follows a path such as nodes[2].inputs.amount as far as it leads. Names
 // may hold dots and brackets of their own: the longest that fits counts.
 func (s *source) find(field string) span {
-	at := s.root()
+	at := s.root
 	for field != "" {
 		next, rest, ok := s.step(at, field)
 		if !ok {
@@ -84,8 +85,8 @@ func (s *source) step(at span, field string) (next span, rest string, ok bool) {
 	return span{}, "", false
 }
 
-func (s *source) root() span {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(s.data))
+func rootOf(data []byte) span {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(data))
 	v, err := dec.ReadValue()
 	if err != nil {
 		return span{}

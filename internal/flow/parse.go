@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,8 +58,8 @@ func Parse(data []byte) (*Definition, []byte, error) {
 	}
 	raw := jsontext.Value(bytes.Clone(data))
 	if len(d.Metadata.other) > 0 {
-		if raw, err = d.adopt(); err != nil {
-			return nil, nil, Issues{{Field: "metadata", Message: err.Error()}}
+		if raw, err = d.adopt(data); err != nil {
+			return nil, nil, placed(data, Issues{{Field: "metadata.customProperties", Message: err.Error()}})
 		}
 	}
 	if err := raw.Compact(); err != nil {
@@ -99,7 +100,7 @@ func missing(data []byte, d *Definition) error {
 			}
 		}
 	}
-	require("", src.root(), "id", "name", "version", "nodes", "edges", "triggers", "variables", "metadata", "settings")
+	require("", src.root, "id", "name", "version", "nodes", "edges", "triggers", "variables", "metadata", "settings")
 	for i := range d.Nodes {
 		field := "nodes[" + strconv.Itoa(i) + "]"
 		require(field, src.find(field), "id", "typeId", "name", "position", "config", "inputs")
@@ -117,7 +118,7 @@ func (m *Metadata) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type plain Metadata
 	aux := struct {
 		*plain
-		Other map[string]jsontext.Value `json:",unknown"`
+		Other map[string]jsontext.Value `json:",embed"`
 	}{plain: (*plain)(m)}
 	if err := json.UnmarshalDecode(dec, &aux, json.RejectUnknownMembers(false)); err != nil {
 		return err
@@ -132,12 +133,13 @@ func (m *Metadata) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// adopt moves unknown metadata under customProperties and encodes again.
-func (d *Definition) adopt() (jsontext.Value, error) {
+// adopt moves unknown metadata under customProperties and returns the text with
+// that in it.
+func (d *Definition) adopt(data []byte) (jsontext.Value, error) {
 	custom, other := map[string]jsontext.Value{}, map[string]jsontext.Value{}
 	if len(d.Metadata.CustomProperties) > 0 {
 		if err := json.Unmarshal(d.Metadata.CustomProperties, &custom); err != nil {
-			return nil, errors.New("customProperties must be an object")
+			return nil, errors.New("must be an object")
 		}
 	}
 	if err := json.Unmarshal(d.Metadata.other, &other); err != nil {
@@ -153,7 +155,11 @@ func (d *Definition) adopt() (jsontext.Value, error) {
 		return nil, err
 	}
 	d.Metadata.CustomProperties, d.Metadata.other = b, nil
-	return json.Marshal(d, json.Deterministic(true))
+	if b, err = json.Marshal(d.Metadata, json.Deterministic(true)); err != nil {
+		return nil, err
+	}
+	at := newSource(data).find("metadata")
+	return slices.Concat(data[:at.from], b, data[at.to:]), nil
 }
 
 func decodeIssue(data []byte, err error) Issue {

@@ -78,9 +78,11 @@ func (c *compiler) definition() {
 	c.triggers()
 	c.settings()
 	if len(d.ConfigurableSchema) > 0 {
-		if _, err := jsonschema.Compile(d.ConfigurableSchema); err != nil {
+		sch, err := jsonschema.Compile(d.ConfigurableSchema)
+		if err != nil {
 			c.fail("configurableSchema", "%v", err)
 		}
+		c.w.configurable = sch
 	}
 }
 
@@ -169,9 +171,14 @@ func (c *compiler) channels() {
 			c.fail(field, "maxSize must be positive and ttlMs between 1 and one year")
 		}
 		if len(ch.Schema) > 0 {
-			if _, err := jsonschema.Compile(ch.Schema); err != nil {
+			sch, err := jsonschema.Compile(ch.Schema)
+			if err != nil {
 				c.fail(field+".schema", "%v", err)
 			}
+			if c.w.channels == nil {
+				c.w.channels = map[string]*jsonschema.Schema{}
+			}
+			c.w.channels[name] = sch
 		}
 		if _, clash := c.w.variables[name]; clash {
 			c.fail(field, "a variable has the same name")

@@ -9,7 +9,6 @@ import (
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
-	"github.com/fermata-run/fermata/internal/jsonschema"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
@@ -198,12 +197,9 @@ func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
 	if err := parseConfigurable(v); err != nil {
 		return err
 	}
-	if len(wf.Def.ConfigurableSchema) == 0 {
+	sch := wf.ConfigurableSchema()
+	if sch == nil {
 		return nil
-	}
-	sch, err := jsonschema.Compile(wf.Def.ConfigurableSchema)
-	if err != nil {
-		return problem.Internal(err) // it was checked at registration
 	}
 	if bad := sch.Validate(v); bad != nil {
 		field := "configurable"

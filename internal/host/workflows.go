@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -36,7 +37,7 @@ func (h *Host) ValidateWorkflow(c identity.Caller, data []byte) (*flow.Workflow,
 }
 
 func (h *Host) load(data []byte) (*flow.Workflow, error) {
-	wf, err := flow.Load(data, h.cfg.Catalog)
+	wf, err := flow.Check(data, h.cfg.Catalog)
 	var issues flow.Issues
 	if errors.As(err, &issues) {
 		return nil, refuse(issues)
@@ -66,7 +67,7 @@ func refuse(issues flow.Issues) error {
 		return problem.New(problem.CapabilityRequired, "%s", issues[0].String()).
 			With("requiredCapability", missing).With("issues", list)
 	}
-	return problem.Invalid(issues[0].Field, "%s", issues[0].String()).With("issues", list)
+	return problem.Invalid(cmp.Or(issues[0].Field, "body"), "%s", issues[0].String()).With("issues", list)
 }
 
 // PutWorkflow registers a version of a workflow. A version never changes: the

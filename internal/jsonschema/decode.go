@@ -20,6 +20,7 @@ type decoder struct {
 	maxNodes int // of objects and booleans; 0 means no limit
 	nodes    int
 	tokens   int
+	deepest  int
 }
 
 // fault is why a document was not read, and where: its steps, from the outside.
@@ -68,6 +69,7 @@ func (d *decoder) value(depth int) (any, error) {
 	if depth > d.maxDepth {
 		return nil, faultf("is nested more than %d deep", d.maxDepth)
 	}
+	d.deepest = max(d.deepest, depth)
 	tok, err := d.next()
 	if err != nil {
 		return nil, err

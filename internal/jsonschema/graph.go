@@ -59,20 +59,24 @@ func present(list []*jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// reachable lists every schema that validation with root can come to.
-func reachable(root *jsonschema.Schema) []*jsonschema.Schema {
-	seen := map[*jsonschema.Schema]bool{root: true}
-	list := []*jsonschema.Schema{root}
-	for i := 0; i < len(list); i++ {
-		one, every := below(list[i])
-		for _, subs := range [][]*jsonschema.Schema{here(list[i]), one, every} {
-			for _, sub := range subs {
-				if !seen[sub] {
-					seen[sub] = true
-					list = append(list, sub)
-				}
+// reachable lists every schema that validation with the roots can come to.
+func reachable(roots []*jsonschema.Schema) []*jsonschema.Schema {
+	seen := map[*jsonschema.Schema]bool{}
+	var list []*jsonschema.Schema
+	add := func(schemas []*jsonschema.Schema) {
+		for _, s := range schemas {
+			if !seen[s] {
+				seen[s] = true
+				list = append(list, s)
 			}
 		}
+	}
+	add(roots)
+	for i := 0; i < len(list); i++ {
+		one, every := below(list[i])
+		add(here(list[i]))
+		add(one)
+		add(every)
 	}
 	return list
 }

@@ -22,11 +22,20 @@ func TestHostileValues(t *testing.T) {
 			`{"$defs":{"a":{"allOf":[{"properties":{"x":{"$ref":"#/$defs/a"}}},{"properties":{"x":{"$ref":"#/$defs/a"}}}]}},"$ref":"#/$defs/a"}`,
 			nested(100), much},
 		"two ways that fail, where nobody asks why": {
-			`{"$defs":{"a":{"anyOf":[{"items":{"$ref":"#/$defs/a"},"maxItems":0},{"items":{"$ref":"#/$defs/a"},"maxItems":0}]}},"not":{"$ref":"#/$defs/a"}}`,
+			`{"$defs":{"a":{"anyOf":[{"prefixItems":[{"$ref":"#/$defs/a"}],"not":true},{"prefixItems":[{"$ref":"#/$defs/a"}],"not":true}]}},"not":{"$ref":"#/$defs/a"}}`,
 			lists(100), much},
 		"two dynamic ways": {
 			`{"$dynamicAnchor":"n","anyOf":[{"properties":{"x":{"$dynamicRef":"#n"}},"required":["y"]},{"properties":{"x":{"$dynamicRef":"#n"}},"required":["z"]}]}`,
 			nested(100), much},
+		"a way that only a dynamic reference knows": {
+			`{"$id":"http://example.com/r","$ref":"inner","$defs":{
+				"x/~%":{"$dynamicAnchor":"n","allOf":[{"$ref":"#/$defs/y"},{"$ref":"#/$defs/y"}]},
+				"y":{"properties":{"x":{"$ref":"#/$defs/x~1~0%25"}}},
+				"inner":{"$id":"inner","$dynamicRef":"#n","$defs":{"d":{"$dynamicAnchor":"n"}}}}}`,
+			nested(100), much},
+		"references resolved through all that is open": {
+			`{"$dynamicAnchor":"n","allOf":[` + strings.Repeat(`{"$dynamicRef":"#m"},`, 50) + `{"properties":{"x":{"$dynamicRef":"#n"}}}],"$defs":{"m":{"$dynamicAnchor":"m"}}}`,
+			nested(500), much},
 		"a long enumeration of each of many": {`{"items":{"enum":[` + strings.Repeat("2,", 4000) + `3]}}`, ones, much},
 		"many hashes of all":                 {`{"allOf":[` + strings.Repeat(`{"uniqueItems":true},`, 2400) + `{}]}`, "[" + list(20_000, "%.+") + "]", much},
 		"a pattern on a long text":           {`{"items":{"pattern":"^(([a-z])+.)+[A-Z]([a-z]){99}$"}}`, `["` + strings.Repeat("a", 1_000_000) + `"]`, "[0] " + much},
@@ -59,12 +68,15 @@ func TestHostileValues(t *testing.T) {
 func TestHostileSchemas(t *testing.T) {
 	const compiles, refused = true, false
 	for schema, want := range map[string]bool{
-		`{"properties":{` + list(4900, `"p%":{"minimum":%}`) + `}}`:                                                                                compiles,
-		`{"properties":{` + list(4900, `"p%":{"minimum":"%"}`) + `}}`:                                                                              refused,
-		`{"x":{` + list(450, `"p%":{"minimum":%}`) + `},"allOf":[` + list(450, `{"$ref":"#/x/p%"}`) + `]}`:                                         compiles,
-		`{"x":{` + list(450, `"p%":{"$ref":"#/x/q"}`) + `,"q":{}},"allOf":[` + list(450, `{"$ref":"#/x/p%"}`) + `]}`:                               compiles,
-		`{"$defs":{` + list(99, `"a%":{"$id":"http://example.com/%"}`) + `,"z":{"allOf":[` + strings.Repeat(`{"type":"string"},`, 4500) + `{}]}}}`: compiles,
-		strings.Repeat(`{"not":`, MaxDepth) + "{}" + strings.Repeat("}", MaxDepth):                                                                 compiles,
+		`{"properties":{` + list(4900, `"p%":{"minimum":%}`) + `}}`:                                                                                       compiles,
+		`{"properties":{` + list(4900, `"p%":{"minimum":"%"}`) + `}}`:                                                                                     refused,
+		`{"x":{` + list(450, `"p%":{"minimum":%}`) + `},"allOf":[` + list(450, `{"$ref":"#/x/p%"}`) + `]}`:                                                compiles,
+		`{"x":{` + list(450, `"p%":{"$ref":"#/x/q"}`) + `,"q":{}},"allOf":[` + list(450, `{"$ref":"#/x/p%"}`) + `]}`:                                      compiles,
+		`{"$defs":{` + list(99, `"a%":{"$id":"http://example.com/%"}`) + `,"z":{"allOf":[` + strings.Repeat(`{"type":"string"},`, 4500) + `{}]}}}`:        compiles,
+		strings.Repeat(`{"not":`, maxHeight-1) + "{}" + strings.Repeat("}", maxHeight-1):                                                                  compiles,
+		strings.Repeat(`{"not":`, maxHeight) + "{}" + strings.Repeat("}", maxHeight):                                                                      refused,
+		`{"$ref":"#/$defs/d0","$defs":{` + list(2000, `"d%":{"allOf":[{"$ref":"#/$defs/d+"}]}`) + `,"d2000":{"properties":{"x":{"$ref":"#/$defs/d0"}}}}}`: refused,
+		strings.Repeat(`{"properties":{"a":`, MaxDepth/2) + "{}" + strings.Repeat("}}", MaxDepth/2):                                                       compiles,
 		strings.Repeat(`[`, 100_000): refused,
 		strings.Repeat(`{"$ref":"#","a":`, 100) + "1" + strings.Repeat("}", 100):                     refused,
 		`{"allOf":[{"allOf":[{"$ref":"#/allOf/00"},{"$ref":"#/allOf/000"},{"$ref":"#/allOf/+0"}]}]}`: refused,

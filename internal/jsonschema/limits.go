@@ -16,6 +16,9 @@ const (
 	// maxChecks bounds the schemas applied to one value without descending into
 	// it, and the enumerated values it is compared with.
 	maxChecks = 50_000
+	// maxHeight bounds how deep those schemas may be within each other. The
+	// validator recurses over them at every level of the value.
+	maxHeight = 100
 	// maxPattern bounds a regular expression, in bytes, and maxProgram what it
 	// compiles to, in instructions.
 	maxPattern = 4 << 10
@@ -36,5 +39,5 @@ const (
 	// a value, about a tenth of a microsecond.
 	budgetStart    = 1_000_000
 	budgetPerToken = 60
-	budgetCeiling  = 10_000_000
+	budgetCeiling  = 5_000_000
 )

@@ -10,48 +10,55 @@ import (
 
 // checkOut refuses a schema that applies itself, or too much, to one value. It
 // goes through the schemas in the order of their places, to name the same one
-// every time.
-func checkOut(all []*jsonschema.Schema, doc any) error {
+// every time. It returns how deep the schemas of one value are within each other.
+func checkOut(all []*jsonschema.Schema, doc any) (height int, err error) {
 	slices.SortFunc(all, func(a, b *jsonschema.Schema) int { return cmp.Compare(a.Location, b.Location) })
-	c := counter{checks: map[*jsonschema.Schema]int{}}
+	c := counter{counted: map[*jsonschema.Schema]extent{}}
 	for _, s := range all {
-		n, loop := c.count(s)
-		if loop != nil {
-			return &Error{placeOf(loop.Location, doc), "applies itself to the same value, without end"}
+		e, loop := c.count(s)
+		place := func(s *jsonschema.Schema) string { return placeOf(s.Location, doc) }
+		switch {
+		case loop != nil:
+			return 0, &Error{place(loop), "applies itself to the same value, without end"}
+		case e.checks > maxChecks:
+			return 0, &Error{place(s), fmt.Sprintf("comes to more than %d checks of one value", maxChecks)}
+		case e.height > maxHeight:
+			return 0, &Error{place(s), fmt.Sprintf("puts more than %d schemas within each other on one value", maxHeight)}
 		}
-		if n > maxChecks {
-			return &Error{placeOf(s.Location, doc), fmt.Sprintf("comes to more than %d checks of one value", maxChecks)}
-		}
+		height = max(height, e.height)
 	}
-	return nil
+	return height, nil
 }
 
-// counter adds up the checks that each schema makes of one value, its own and
-// those of the schemas it applies to that same value.
+// counter adds up what each schema does to one value, by itself and by the
+// schemas that it applies to that same value.
 type counter struct {
-	checks map[*jsonschema.Schema]int // unfinished while a schema is being counted
+	counted map[*jsonschema.Schema]extent
 }
 
-const unfinished = -1
+// extent is zero while its schema is being counted, and counts no further than
+// just above the limits.
+type extent struct{ checks, height int }
 
-// count returns the sum for s, up to just above maxChecks, or the schema that a
-// loop comes back to.
-func (c *counter) count(s *jsonschema.Schema) (n int, loop *jsonschema.Schema) {
-	if n, ok := c.checks[s]; ok {
-		if n == unfinished {
-			return 0, s
+// count returns the extent of s, or the schema that a loop comes back to.
+func (c *counter) count(s *jsonschema.Schema) (e extent, loop *jsonschema.Schema) {
+	if e, ok := c.counted[s]; ok {
+		if e.height == 0 {
+			return e, s
 		}
-		return n, nil
+		return e, nil
 	}
-	c.checks[s] = unfinished
-	n = ownChecks(s)
+	c.counted[s] = extent{}
+	e = extent{checks: ownChecks(s)}
 	for _, sub := range here(s) {
-		m, loop := c.count(sub)
+		inner, loop := c.count(sub)
 		if loop != nil {
-			return 0, loop
+			return e, loop
 		}
-		n = min(n+m, maxChecks+1)
+		e.checks = min(e.checks+inner.checks, maxChecks+1)
+		e.height = max(e.height, inner.height)
 	}
-	c.checks[s] = n
-	return n, nil
+	e.height++
+	c.counted[s] = e
+	return e, nil
 }

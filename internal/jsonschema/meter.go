@@ -10,7 +10,21 @@ import (
 // meter is the budget of one validation. The validator has no notion of one, but
 // it calls a schema's format before it goes into the schema: install puts a format
 // that pays into every schema.
-type meter struct{ left int }
+type meter struct {
+	left int
+	// around is what each visit costs in any case: an error there copies the
+	// path to it, which is as long as the value is deep.
+	around int
+	// scopes is the work of finding out where a dynamic reference leads, from
+	// all the schemas that are being applied at that moment.
+	scopes int
+}
+
+// start begins a validation of a value so deep, with schemas that are height deep
+// within each other at each level.
+func (m *meter) start(budget, depth, height int) {
+	m.left, m.around, m.scopes = budget, depth/8, depth*height/8
+}
 
 // spent ends a validation by a panic, which Validate turns into a violation: the
 // validator would take an error for an answer, and go on.
@@ -30,10 +44,14 @@ type price struct {
 	perChild int
 	deep     bool // the whole value is hashed
 	numeric  bool // a number is computed with
+	dynamic  bool // there is a dynamic reference to resolve
 }
 
 func (p price) of(v any, m *meter) int {
-	n := p.fixed
+	n := p.fixed + m.around
+	if p.dynamic {
+		n += m.scopes
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		n += p.perChild * len(v)
@@ -87,6 +105,9 @@ func install(m *meter, all []*jsonschema.Schema) {
 		}
 		s.Format = paying
 	}
+	for _, s := range all { // once all are priced
+		stopEarly(s)
+	}
 }
 
 // priceOf prices a schema. unevaluated is 1 when any schema asks for what others
@@ -99,6 +120,7 @@ func priceOf(s *jsonschema.Schema, unevaluated int) price {
 		perChild: 1 + unevaluated*(1+len(applied)),
 		deep:     s.UniqueItems,
 		numeric:  computes(s) || s.MultipleOf != nil,
+		dynamic:  s.DynamicRef != nil || s.RecursiveRef != nil,
 	}
 	for _, sub := range applied {
 		p.fixed += ownChecks(sub)
@@ -110,6 +132,9 @@ func priceOf(s *jsonschema.Schema, unevaluated int) price {
 	p.perChild += dearest
 	for _, sub := range every {
 		p.perChild += ownChecks(sub)
+	}
+	if s.Contains != nil {
+		p.perChild += 30 // an error is kept of each element that does not match
 	}
 	return p
 }

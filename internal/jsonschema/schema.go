@@ -12,9 +12,10 @@ import (
 // Schema take turns: the budget they draw on is part of it. Each is short, and
 // bounded.
 type Schema struct {
-	mu    sync.Mutex // guards meter, and with it every run of root
-	meter *meter
-	root  *jsonschema.Schema
+	mu     sync.Mutex // guards meter, and with it every run of root
+	meter  *meter
+	root   *jsonschema.Schema
+	height int // see checkOut
 }
 
 // Error is a schema that Compile refused.
@@ -48,29 +49,33 @@ func Compile(raw []byte) (s *Schema, err error) {
 		return nil, &Error{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
 	}
 	doc, err := (&decoder{maxDepth: MaxDepth, maxNodes: MaxSubschemas}).decode(raw)
-	if err == nil {
-		err = survey(doc)
+	if err != nil {
+		return nil, refusal(err)
 	}
+	dynamic, err := survey(doc)
 	if err != nil {
 		return nil, refusal(err)
 	}
 	m := &meter{left: budgetCeiling}
-	root, err := load(doc, m)
+	roots, err := load(doc, dynamic, m)
 	if err != nil {
 		return nil, explain(err, doc)
 	}
-	all := reachable(root)
+	all := reachable(roots)
 	if len(all) > 2*MaxSubschemas {
 		return nil, &Error{Message: fmt.Sprintf("holds more than %d subschemas", MaxSubschemas)}
 	}
-	if err := checkOut(all, doc); err != nil {
+	height, err := checkOut(all, doc)
+	if err != nil {
 		return nil, err
 	}
 	install(m, all)
-	return &Schema{meter: m, root: root}, nil
+	return &Schema{meter: m, root: roots[0], height: height}, nil
 }
 
-func load(doc any, m *meter) (*jsonschema.Schema, error) {
+// load compiles a document. The result is its schema and those that only a
+// $dynamicRef may come to, which must pay like all others.
+func load(doc any, dynamic []string, m *meter) ([]*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(nothing{})
@@ -78,7 +83,17 @@ func load(doc any, m *meter) (*jsonschema.Schema, error) {
 	if err := c.AddResource(base, doc); err != nil {
 		return nil, err
 	}
-	return c.Compile(base)
+	root, err := c.Compile(base)
+	if err != nil {
+		return nil, err
+	}
+	roots := []*jsonschema.Schema{root}
+	for _, pointer := range dynamic {
+		if s, err := c.Compile(base + "#" + pointer); err == nil { // else it is no schema, but data
+			roots = append(roots, s)
+		}
+	}
+	return roots, nil
 }
 
 // nothing is the loader of references out of the document.

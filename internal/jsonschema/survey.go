@@ -14,20 +14,24 @@ import (
 type surveyor struct {
 	references map[string]bool
 	ids        int
+	at         []string // the place being visited, as the tokens of a JSON pointer
+	dynamic    []string // the JSON pointers of the schemas with a $dynamicAnchor
 }
 
 // survey refuses a document with too many references or identifiers, and the
-// values of keywords that do not fit the validator.
-func survey(doc any) error {
+// values of keywords that do not fit the validator. It returns the places of the
+// dynamic anchors, which no other reference may lead to.
+func survey(doc any) (dynamic []string, err error) {
 	s := surveyor{references: map[string]bool{}}
-	return s.visit(doc)
+	err = s.visit(doc)
+	return s.dynamic, err
 }
 
 func (s *surveyor) visit(v any) error {
 	switch v := v.(type) {
 	case []any:
 		for i, elem := range v {
-			if err := s.visit(elem); err != nil {
+			if err := s.child(strconv.Itoa(i), elem); err != nil {
 				return in(i, err)
 			}
 		}
@@ -35,7 +39,7 @@ func (s *surveyor) visit(v any) error {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			err := s.keyword(name, v[name])
 			if err == nil {
-				err = s.visit(v[name])
+				err = s.child(name, v[name])
 			}
 			if err != nil {
 				return in(name, err)
@@ -43,6 +47,20 @@ func (s *surveyor) visit(v any) error {
 		}
 	}
 	return nil
+}
+
+func (s *surveyor) child(token string, v any) error {
+	s.at = append(s.at, token)
+	defer func() { s.at = s.at[:len(s.at)-1] }()
+	return s.visit(v)
+}
+
+func (s *surveyor) pointer() string {
+	var out strings.Builder
+	for _, token := range s.at {
+		out.WriteString("/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(token)))
+	}
+	return out.String()
 }
 
 // counts are the keywords whose value is a number of things. The validator keeps
@@ -61,6 +79,9 @@ func (s *surveyor) keyword(name string, value any) error {
 		case "$id", "$anchor", "$dynamicAnchor":
 			if s.ids++; s.ids > maxIDs {
 				return faultf("is one of more than %d identifiers", maxIDs)
+			}
+			if name == "$dynamicAnchor" {
+				s.dynamic = append(s.dynamic, s.pointer())
 			}
 		}
 	case json.Number:

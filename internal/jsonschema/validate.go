@@ -37,10 +37,10 @@ func (s *Schema) Validate(v []byte) *Violation {
 		}
 		return &Violation{"", "is not valid JSON"}
 	}
-	return s.validate(value, min(budgetStart+budgetPerToken*d.tokens, budgetCeiling))
+	return s.validate(value, d)
 }
 
-func (s *Schema) validate(value any, budget int) (v *Violation) {
+func (s *Schema) validate(value any, d *decoder) (v *Violation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
@@ -53,7 +53,7 @@ func (s *Schema) validate(value any, budget int) (v *Violation) {
 			v = &Violation{"", "could not be validated"}
 		}
 	}()
-	s.meter.left = budget
+	s.meter.start(min(budgetStart+budgetPerToken*d.tokens, budgetCeiling), d.deepest, s.height)
 	s.meter.spend(ownChecks(s.root))
 	err := s.root.Validate(value)
 	if err == nil {

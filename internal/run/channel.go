@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
-	"github.com/fermata-run/fermata/internal/jsonschema"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/node"
 	"github.com/go-json-experiment/json"
@@ -95,12 +95,9 @@ func (t *turn) writeChannel(step *flow.Step, w node.Write) *node.Error {
 		return e
 	}
 	v := jsontext.Value(w.Value)
-	if len(decl.Schema) > 0 && !listReducer(decl.Reducer) {
-		sch, err := jsonschema.Compile(decl.Schema)
-		if err == nil {
-			if bad := sch.Validate(v); bad != nil {
-				return node.Fail(string(problem.ValidationError), "channel %q: %s %s", w.Channel, bad.Path, bad.Message)
-			}
+	if sch := t.s.wf.ChannelSchema(w.Channel); sch != nil && !listReducer(decl.Reducer) {
+		if bad := sch.Validate(v); bad != nil {
+			return node.Fail(string(problem.ValidationError), "channel %q: %s %s", w.Channel, bad.Path, bad.Message)
 		}
 	}
 	if err := fits(decl.Reducer, v); err != nil {
@@ -218,7 +215,7 @@ func sameMember(a, b jsontext.Value, names ...string) bool {
 		va, oka := x[n]
 		vb, okb := y[n]
 		if oka && okb {
-			return equal(va, vb)
+			return expr.Equal(va, vb)
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/jsonschema"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -230,7 +231,7 @@ func checkCorrelation(i *Interrupt, value jsontext.Value) error {
 		return problem.Invalid("resumeValue", "an external event with a correlation is an object")
 	}
 	for k, want := range d.Correlation {
-		if v, ok := got[k]; !ok || !equal(v, want) {
+		if v, ok := got[k]; !ok || !expr.Equal(v, want) {
 			return problem.Invalid("resumeValue."+k, "does not match the correlation this run waits for")
 		}
 	}

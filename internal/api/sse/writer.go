@@ -21,6 +21,7 @@ type Writer struct {
 	rc   *http.ResponseController
 	mode Mode
 	buf  []byte
+	err  error // of a frame that was sent ahead; Flush returns it
 }
 
 // Begin answers with an event stream.
@@ -93,7 +94,14 @@ func (s *Writer) frame(id int64, name string, data []byte) {
 	s.buf = append(s.buf, "\ndata: "...)
 	s.buf = append(s.buf, data...) // JSON without line breaks: one data line
 	s.buf = append(s.buf, "\n\n"...)
+	if len(s.buf) >= sendAhead {
+		_ = s.Flush() // kept in s.err
+	}
 }
+
+// sendAhead is how much is gathered at most before it is sent: a subscriber's
+// buffer stays small however many large frames are added at once.
+const sendAhead = 512 << 10
 
 // Pending reports whether there is something to flush.
 func (s *Writer) Pending() bool { return len(s.buf) > 0 }
@@ -101,21 +109,22 @@ func (s *Writer) Pending() bool { return len(s.buf) > 0 }
 // keepBuffer is the largest buffer a quiet stream holds on to.
 const keepBuffer = 16 << 10
 
-// Flush sends what has been added.
+// Flush sends what has been added. After a failure nothing is sent any more.
 func (s *Writer) Flush() error {
-	if len(s.buf) == 0 {
-		return nil
+	if len(s.buf) == 0 || s.err != nil {
+		s.buf = s.buf[:0]
+		return s.err
 	}
 	// A writer that cannot have deadlines (a test's recorder) goes without.
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := s.w.Write(s.buf)
+	_, s.err = s.w.Write(s.buf)
 	if cap(s.buf) > keepBuffer {
 		s.buf = nil
 	} else {
 		s.buf = s.buf[:0]
 	}
-	if err != nil {
-		return err
+	if s.err == nil {
+		s.err = s.rc.Flush()
 	}
-	return s.rc.Flush()
+	return s.err
 }

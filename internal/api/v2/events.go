@@ -123,6 +123,7 @@ type stream struct {
 	buffer time.Duration
 	fold   func(*event.Event) error // values mode
 	held   []event.Event            // waiting to be sent as a batch
+	size   int                      // of what is held, in bytes
 	due    <-chan time.Time         // when they must be
 }
 
@@ -184,6 +185,12 @@ func (s *stream) send(events []event.Event) (over bool, err error) {
 	return over, s.out.Flush()
 }
 
+// A batch is sent before its time once it holds this much.
+const (
+	maxHeld      = 1000
+	maxHeldBytes = 1 << 20
+)
+
 // hold keeps events for a batch; an event that somebody waits for flushes it.
 func (s *stream) hold(events []event.Event, over bool) error {
 	flush := over
@@ -192,9 +199,10 @@ func (s *stream) hold(events []event.Event, over bool) error {
 			continue
 		}
 		s.held = append(s.held, events[i])
+		s.size += len(events[i].Doc())
 		flush = flush || events[i].Type == event.NodeSuspended
 	}
-	if flush || len(s.held) >= 1000 {
+	if flush || len(s.held) >= maxHeld || s.size >= maxHeldBytes {
 		return s.release()
 	}
 	if s.due == nil && len(s.held) > 0 {
@@ -207,7 +215,7 @@ func (s *stream) release() error {
 	if len(s.held) > 0 {
 		s.out.Batch(s.held)
 	}
-	s.held, s.due = nil, nil
+	s.held, s.size, s.due = nil, 0, nil
 	return quiet(s.out.Flush())
 }
 
