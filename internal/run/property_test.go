@@ -18,7 +18,7 @@ import (
 // every trigger rule, some conditions and sometimes a bounded loop.
 func drawWorkflow(r *rapid.T) []byte {
 	n := rapid.IntRange(1, 7).Draw(r, "nodes")
-	var nodes, edges []any
+	nodes, edges := []any{}, []any{}
 	for i := range n {
 		typ := rapid.SampledFrom([]string{"test.task", "test.task", "core.noop", "core.approvalGate", "core.delay", "core.subWorkflow", "core.fail"}).Draw(r, "type")
 		config := map[string]any{}
