@@ -41,6 +41,10 @@ const Version = "0.1.0"
 // DefaultTenant is the tenant of the first API key.
 const DefaultTenant = "default"
 
+// maxBodyBytes leaves room for the envelopes around what a body holds
+// (store.MaxValue).
+const maxBodyBytes = store.MaxValue / 2
+
 // Config is what a Host is made of. The zero value of every member but DataDir
 // is a sensible default.
 type Config struct {
@@ -67,7 +71,7 @@ type Config struct {
 
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
-	MaxBodyBytes       int   // of a request body; default 5 MiB
+	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
 	MaxNodeExecutions  int   // of one run; default 10,000
 	MaxRunDurationMs   int64 // of one run; default one year
 	MaxLoopIterations  int   // of one loop; default 1,000
@@ -93,6 +97,9 @@ type Host struct {
 func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.DataDir == "" {
 		return nil, errors.New("fermata: Config.DataDir is required")
+	}
+	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
+		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

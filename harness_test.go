@@ -93,7 +93,9 @@ func (s *server) do(method, path string, body any, header ...string) answer {
 		}
 		r = bytes.NewReader(enc)
 	}
-	req, err := http.NewRequest(method, s.http.URL+path, r)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*hang)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, s.http.URL+path, r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func TestWireClosedBodies(t *testing.T) {
 				a := s.as(t).do(op.method, op.path, c.body).refused(t, 400, "validation_error")
 				details, _ := a.json["details"].(map[string]any)
 				field, _ := details["field"].(string)
-				if field == "" && op.name != "putWorkflow" || c.field != "" && !strings.HasPrefix(field, c.field) {
+				if field == "" || c.field != "" && !strings.HasPrefix(field, c.field) {
 					t.Errorf("details name %q, want %q: %s", field, c.field, a.body)
 				}
 			})
@@ -143,6 +143,15 @@ func TestWireRawMembersAreChecked(t *testing.T) {
 	}
 	if list := s.do("GET", "/runs", nil).json["runs"].([]any); len(list) != 0 {
 		t.Errorf("%d runs", len(list))
+	}
+}
+
+func TestWireContentTypes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(gate("gate"))
+	for _, ct := range []string{"application/json", "application/json; charset=utf-8", `application/json;charset="UTF-8"`, "Application/JSON"} {
+		s.do("POST", "/runs", `{"workflowId":"gate"}`, "Content-Type", ct).want(t, 201)
 	}
 }
 

@@ -227,3 +227,17 @@ func gate(id string) map[string]any {
 func withLimits(l fermata.Limits) func(*fermata.Config) {
 	return func(c *fermata.Config) { c.Limits = l }
 }
+
+// batch reads the events of a batch frame.
+func (s *server) batch(f frame) []event {
+	s.t.Helper()
+	var docs []json.RawMessage
+	if err := json.Unmarshal(f.data, &docs); err != nil || f.name != "batch" || len(docs) == 0 {
+		s.t.Fatalf("frame %q %s: %v", f.name, f.data, err)
+	}
+	var out []event
+	for _, d := range docs {
+		out = append(out, validEvent(s.t, d))
+	}
+	return out
+}

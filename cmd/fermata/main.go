@@ -1,58 +1,53 @@
-// Command fermata is the host and its command line.
+// Command fermata is a durable host for OpenWOP workflows, and the command line
+// to work with one. This file only wires; the commands are in internal/cli.
 package main
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/cli"
+	"github.com/fermata-run/fermata/internal/config"
+	"github.com/fermata-run/fermata/node"
 )
 
 func main() {
-	if len(os.Args) < 2 || os.Args[1] != "serve" {
-		fmt.Fprintln(os.Stderr, "usage: fermata serve [--listen ADDR] [--data DIR]")
-		os.Exit(2)
-	}
-	fs := flag.NewFlagSet("serve", flag.ExitOnError)
-	listen := fs.String("listen", "127.0.0.1:7411", "address")
-	data := fs.String("data", "fermata-data", "data folder")
-	fs.Parse(os.Args[2:])
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	h, err := fermata.Open(ctx, fermata.Config{
-		DataDir: *data, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), BootstrapKey: os.Getenv("FERMATA_BOOTSTRAP_KEY"),
+	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Version: fermata.Version, OpenHost: open, Catalog: builtinCatalog(),
+	}))
+}
+
+// open makes a host of what the operator has configured.
+func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
+	return fermata.Open(ctx, fermata.Config{
+		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		Limits: fermata.Limits{
+			MaxBodyBytes:       cfg.MaxBodyBytes,
+			MaxNodeExecutions:  cfg.MaxNodeExecutions,
+			MaxRunDurationMs:   cfg.MaxRunDuration.Milliseconds(),
+			MaxLoopIterations:  cfg.MaxLoopIterations,
+			MaxConcurrentNodes: cfg.MaxConcurrentNodes,
+			MaxCalls:           cfg.MaxCalls,
+			MaxStreams:         cfg.MaxStreams,
+		},
 	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
+}
+
+type catalog map[string]*node.Type
+
+func builtinCatalog() catalog {
+	c := catalog{}
+	for _, t := range fermata.BuiltinNodes() {
+		c[t.ID] = &t
 	}
-	if err := h.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-	l, err := net.Listen("tcp", *listen)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-	fmt.Println("listening on", l.Addr())
-	if k := h.FirstKey(); k != "" {
-		fmt.Println("first API key:", k)
-	}
-	srv := &http.Server{Handler: h.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	go srv.Serve(l)
-	<-ctx.Done()
-	stop()
-	grace, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	h.Stop(grace)
-	srv.Shutdown(grace)
+	return c
+}
+
+// Type implements flow.Catalog.
+func (c catalog) Type(id string) (*node.Type, bool) {
+	t, ok := c[id]
+	return t, ok
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/store"
 )
 
 // Server serves a route table: it finds the row, keeps within capacity, and
@@ -123,7 +124,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has gone
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	// Neither the client's doing nor a defect: the host is busy, or about to stop.
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed) {
 		p := problem.New(problem.ServiceUnavailable, "the host did not get to this request in time")
 		p.RetryAfter = time.Second
 		err = p

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/schema"
 )
 
@@ -95,13 +96,14 @@ func TestWhateverGoesWrongIsAnEnvelope(t *testing.T) {
 		code   string
 		retry  string
 	}{
-		"a code":             {t.Context(), problem.New(problem.RunTerminal, "over"), 409, "run_terminal", ""},
-		"a code, wrapped":    {t.Context(), fmt.Errorf("about: %w", problem.New(problem.NotFound, "no")), 404, "not_found", ""},
-		"an unknown error":   {t.Context(), errors.New("disk on fire"), 500, "internal_error", ""},
-		"a deadline inside":  {t.Context(), context.DeadlineExceeded, 503, "service_unavailable", "1"},
-		"a host that stops":  {t.Context(), fmt.Errorf("append: %w", context.Canceled), 503, "service_unavailable", "1"},
-		"a client that left": {gone, context.Canceled, 200, "", ""},
-		"no UTF-8":           {t.Context(), problem.Invalid("a\xff", "b\xfe").With("c", "\xfd"), 400, "validation_error", ""},
+		"a code":              {t.Context(), problem.New(problem.RunTerminal, "over"), 409, "run_terminal", ""},
+		"a code, wrapped":     {t.Context(), fmt.Errorf("about: %w", problem.New(problem.NotFound, "no")), 404, "not_found", ""},
+		"an unknown error":    {t.Context(), errors.New("disk on fire"), 500, "internal_error", ""},
+		"a deadline inside":   {t.Context(), context.DeadlineExceeded, 503, "service_unavailable", "1"},
+		"a host that stops":   {t.Context(), fmt.Errorf("append: %w", context.Canceled), 503, "service_unavailable", "1"},
+		"a store that closed": {t.Context(), fmt.Errorf("read: %w", store.ErrClosed), 503, "service_unavailable", "1"},
+		"a client that left":  {gone, context.Canceled, 200, "", ""},
+		"no UTF-8":            {t.Context(), problem.Invalid("a\xff", "b\xfe").With("c", "\xfd"), 400, "validation_error", ""},
 	} {
 		w := serve(t, c.ctx, nil, func(http.ResponseWriter, *Request) error { return c.err })
 		if c.code == "" {

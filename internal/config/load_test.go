@@ -128,7 +128,7 @@ func TestRefusals(t *testing.T) {
 		"address":        {flag("--listen", "http://x"), `listen: "http://x" is not an address such as 127.0.0.1:7411`},
 		"port":           {flag("--listen", "x:99999"), `listen: "x:99999" has no port from 0 to 65535 (from the flag --listen)`},
 		"number":         {setup{scope: ServeOnly, env: map[string]string{"FERMATA_MAX_CALLS": "many"}}, `max-calls: "many" is not a whole number from 1 to 1000000 (from the environment FERMATA_MAX_CALLS)`},
-		"too small":      {flag("--max-body-bytes", "0"), `max-body-bytes: "0" is not a whole number from 1024 to 1073741824`},
+		"too small":      {flag("--max-body-bytes", "0"), `max-body-bytes: "0" is not a whole number from 1024 to 8388608`},
 		"duration":       {flag("--shutdown-grace", "10"), `shutdown-grace: "10" is not a duration such as 10s, 5m, 12h or 30d`},
 		"long":           {flag("--shutdown-grace", "2h"), `shutdown-grace: "2h" is not from 0s to 1h`},
 		"level":          {flag("--log-level", "loud"), `log-level: "loud" is not one of debug, info, warn, error`},

@@ -70,8 +70,8 @@ var settings = []Setting{
 		set:   func(c *Config, v string) error { return oneOf(&c.LogFormat, v, "auto", "text", "json") },
 		get:   func(c *Config) string { return c.LogFormat },
 	},
-	number("max-body-bytes", 5<<20, 1<<10, 1<<30, Any,
-		"Largest request body.", func(c *Config) *int { return &c.MaxBodyBytes }),
+	number("max-body-bytes", 5<<20, 1<<10, 8<<20, Any,
+		"Largest request body; at most 8 MiB, so that everything made of one still fits the store.", func(c *Config) *int { return &c.MaxBodyBytes }),
 	number("max-node-executions", 10_000, 1, 1<<31-1, Any,
 		"Node executions in one run.", func(c *Config) *int { return &c.MaxNodeExecutions }),
 	{

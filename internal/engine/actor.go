@@ -145,49 +145,6 @@ func (t *turn) take(mail []message, outs []Outcome, want func(message) bool) err
 	return nil
 }
 
-// recover takes up a run that waits for calls nobody makes. Outcomes that are at
-// hand come first: they must not be brought about a second time.
-func (a *actor) recover(t *turn, mail []message, outs []Outcome) error {
-	outcome := func(m message) bool { return m.done != nil }
-	if err := t.take(mail, outs, outcome); err != nil {
-		return err
-	}
-	for k := range a.calls {
-		if !finished(mail, k) {
-			a.over(k) // it begins afresh with the others: never two at once
-		}
-	}
-	if t.decide(run.Recover{}); t.broken != nil {
-		return t.broken
-	}
-	t.later, t.todo = newest(t.later), newest(t.todo)
-	return t.take(mail, outs, func(m message) bool { return !outcome(m) })
-}
-
-func finished(mail []message, k callKey) bool {
-	for _, m := range mail {
-		if m.done != nil && *m.done == k {
-			return true
-		}
-	}
-	return false
-}
-
-// newest keeps the last call asked for of each node.
-func newest(list []run.Execute) []run.Execute {
-	out := list[:0]
-	for i, x := range list {
-		last := true
-		for _, y := range list[i+1:] {
-			last = last && y.NodeID != x.NodeID
-		}
-		if last {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
 func settledBy(mail []message) []store.Settled {
 	var out []store.Settled
 	for _, m := range mail {
@@ -219,24 +176,6 @@ func (a *actor) load() error {
 		a.checkSize = len(l.Checkpoint.State)
 	}
 	return nil
-}
-
-// orphaned reports whether the run executes something of which nobody here
-// makes the call: its owner was lost, or its step could not be written.
-func (a *actor) orphaned() bool {
-	if a.row.Instance != a.e.Instance() || a.fresh || a.e.draining.Load() {
-		return false
-	}
-	a.fresh = true
-	if a.s.Closing != nil {
-		return true
-	}
-	for _, x := range a.s.Executing() {
-		if _, ours := a.calls[callKey{x.NodeID, x.Visit, x.Attempt}]; !ours {
-			return true
-		}
-	}
-	return false
 }
 
 // fold makes a state from what was loaded; tail is the size of the folded log.

@@ -54,7 +54,9 @@ func (a *actor) checkpoint(t *turn, ap *store.Append) {
 		a.e.log.Warn("a checkpoint could not be made", "run", a.id.String(), "err", err)
 		return
 	}
-	ap.Checkpoint = &store.Checkpoint{Seq: t.s.Seq, State: b}
+	if len(b) <= store.MaxValue { // else the log alone will do
+		ap.Checkpoint = &store.Checkpoint{Seq: t.s.Seq, State: b}
+	}
 	a.sinceCheck, a.checkSize = 0, len(b)
 }
 
@@ -143,12 +145,12 @@ func (a *actor) after(t *turn) {
 		a.cut(x)
 	}
 	a.e.feed.publish(a.id, t.events)
-	for _, c := range t.children {
-		for _, x := range t.cancels {
-			if x.RunID == c.s.ID {
-				c.later, c.todo = nil, nil // begun and called off in one go
-			}
+	for _, x := range t.cancels {
+		if c := t.byID[x.RunID.String()]; c != nil {
+			c.later, c.todo = nil, nil // begun and called off in one go
 		}
+	}
+	for _, c := range t.children {
 		a.e.takeOver(c)
 	}
 	a.dispatch(t)

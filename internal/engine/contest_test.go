@@ -74,17 +74,17 @@ func TestChaosLeavesLogsSound(t *testing.T) {
 		return fault{}
 	})
 	var runs []ids.Run
-	for range size(12, 200) {
+	for range size(8, 200) {
 		id := l.e.NewID("acme")
 		l.e.Create(t.Context(), id, w, start()) // a failure may have made it all the same
 		runs = append(runs, id)
 	}
-	for range size(3, 10) {
+	for range size(2, 10) {
 		var wait sync.WaitGroup
 		for range 4 {
 			e := l.e
 			wait.Go(func() {
-				for range 60 {
+				for range size(40, 100) {
 					e.Do(t.Context(), runs[rand.IntN(len(runs))], anything())
 				}
 			})

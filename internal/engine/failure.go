@@ -33,6 +33,8 @@ const (
 	quickTries = 10
 	firstWait  = 5 * time.Millisecond
 	longestGap = time.Second
+	lastTries  = 5 // of an engine that stops, a moment apart
+	moment     = 20 * time.Millisecond
 )
 
 // handle lets a batch of messages happen in one transaction. On failure the run
@@ -41,7 +43,7 @@ const (
 // failure; what nobody waits for (the outcome of a call, a due timer, a child's
 // news) is kept until it is durable, for nobody would bring it a second time.
 func (a *actor) handle(mail []message) {
-	wait, salvaged := firstWait, false
+	wait, salvaged, last := firstWait, false, 0
 	for try := 0; ; try++ {
 		outs, err := a.turn(mail)
 		if err == nil {
@@ -71,8 +73,11 @@ func (a *actor) handle(mail []message) {
 			}
 			answer(mail, failAll(len(mail), refusal(err)))
 			if !a.e.rest(wait) {
-				a.drop(mail)
-				return // the next owner goes on from the log
+				if last++; last > lastTries {
+					a.drop(mail)
+					return // the next owner goes on from the log
+				}
+				time.Sleep(moment)
 			}
 			wait = min(2*wait, longestGap)
 			mail = append(kept(mail), a.e.actors.more(a)...)
@@ -93,12 +98,13 @@ func (e *Engine) rest(d time.Duration) bool {
 }
 
 // kept is what of a batch must still happen when those who waited have been
-// answered. The failed write may have reached the store all the same, so the
-// run is looked over in any case.
+// answered. Even of an empty batch comes something: the failed write may have
+// reached the store all the same, and then the run is found waiting for calls
+// that nobody makes.
 func kept(mail []message) []message {
-	out := []message{{cmd: run.Tick{}}}
+	var out []message
 	for _, m := range mail {
-		if _, tick := m.cmd.(run.Tick); m.reply == nil && !tick {
+		if m.reply == nil {
 			out = append(out, m)
 		}
 	}

@@ -116,6 +116,37 @@ func TestStepOfUnknownOutcomeGoesOn(t *testing.T) {
 	}
 }
 
+// TestOutcomeAtHandIsNotBroughtAboutAgain has a call come to its end while a
+// step of its run is of unknown outcome, so that the run must be recovered with
+// that call's outcome in the mail.
+func TestOutcomeAtHandIsNotBroughtAboutAgain(t *testing.T) {
+	p := newProbe(t, "test.work")
+	l := newLab(t, p.typ())
+	l.engine()
+	w := l.register("two", []any{step("a", p.id, nil), step("c", p.id, nil),
+		step("ok", "core.approvalGate", map[string]any{"title": "?"}), step("b", p.id, nil)}, []any{edge("a", "c"), edge("ok", "b")})
+	id := l.create(w)
+	await(t, "the call", p.entered)
+	resolved := holds(event.InterruptResolved)
+	l.db.failing(nth(1, fault{after: errDisk}, func(a *store.Append) bool {
+		if resolved(a) {
+			l.e.actors.deliver(l.e, id, message{cmd: run.NodeResult{NodeID: "a", Visit: 1}, done: &callKey{"a", 1, 0}})
+		}
+		return resolved(a)
+	}))
+	refused(t, l.do(id, accept("ok")).Err, problem.InternalError)
+	await(t, "a call behind", p.entered)
+	await(t, "the other call behind", p.entered)
+	p.free()
+	l.until(id, run.Completed)
+	l.sound(id)
+	for _, n := range []string{"a", "b", "c"} {
+		if p.count(n) != 1 {
+			t.Errorf("%s was called %d times", n, p.count(n))
+		}
+	}
+}
+
 func TestRunOfUnknownCreationIsNotLost(t *testing.T) {
 	p := newProbe(t, "test.work")
 	p.free()
@@ -205,5 +236,25 @@ func TestEngineStopsWhileTheStoreFails(t *testing.T) {
 	l.db.failing(nil)
 	l.engine()
 	l.until(id, run.Completed)
+	l.sound(id)
+}
+
+func TestOutcomeDuringADrainOutlivesAFailure(t *testing.T) {
+	p := newProbe(t, "test.work")
+	l := newLab(t, p.typ())
+	e := l.engine()
+	id := l.create(l.register("one", []any{step("a", p.id, nil)}, nil))
+	await(t, "the call", p.entered)
+	l.db.failing(nth(2, fault{before: errDisk}, holds(event.NodeCompleted)))
+	stopped := make(chan error, 1)
+	go func() { stopped <- e.Stop(context.Background()) }()
+	await(t, "the drain to begin", e.stop)
+	p.free()
+	if err := await(t, "the engine to stop", stopped); err != nil {
+		t.Fatal(err)
+	}
+	if r := l.row(id); r.Status != run.Completed {
+		t.Errorf("the run is %s: %v", r.Status, l.kinds(id))
+	}
 	l.sound(id)
 }

@@ -192,3 +192,28 @@ func TestTimersOfActiveRuns(t *testing.T) {
 		t.Errorf("%d timers left", len(tm.byRun))
 	}
 }
+
+// TestTimerThatCannotFireDoesNotSpin has a timer come due in a run that lets
+// nothing new begin until a call has come to its end.
+func TestTimerThatCannotFireDoesNotSpin(t *testing.T) {
+	p := newProbe(t, "test.work")
+	l := newLab(t, p.typ())
+	m := byHand(l)
+	e := l.engine()
+	id := l.create(l.register("both", []any{step("a", p.id, nil), step("d", "core.delay", map[string]any{"delayMs": 1000})}, nil))
+	await(t, "the call", p.entered)
+	l.must(id, run.Pause{DrainPolicy: "drain-current-node"})
+	m.Advance(2 * time.Second)
+	l.must(id, run.Tick{})
+	e.timers.mu.Lock()
+	d := e.timers.byRun[id]
+	if d != nil && !d.at.After(m.Now()) {
+		t.Errorf("a timer that cannot fire is due again at once")
+	}
+	e.timers.mu.Unlock()
+	p.free()
+	l.until(id, run.Paused)
+	l.must(id, run.Resume{})
+	l.until(id, run.Completed)
+	l.sound(id)
+}

@@ -143,6 +143,8 @@ func (t *turn) vet(r run.NodeResult) run.NodeResult {
 			if errors.Is(err, store.ErrNotFound) {
 				r.Err = node.Fail(string(problem.NodeConfigInvalid), "workflow %q is not registered", c.WorkflowID)
 				r.Err.Details = map[string]any{"workflowId": c.WorkflowID, "nodeId": r.NodeID}
+			} else if isDefect(err) {
+				r.Err = node.Fail(string(problem.NodeConfigInvalid), "%v", err)
 			} else if err != nil {
 				t.broken = err
 			}
@@ -200,6 +202,7 @@ func (t *turn) startChild(x run.StartChild) {
 		return
 	}
 	t.children = append(t.children, child)
+	t.bytes += child.bytes
 	if t.byID == nil {
 		t.byID = map[string]*turn{}
 	}

@@ -43,6 +43,17 @@ func (h *Host) OpenLog(ctx context.Context, c identity.Caller, id ids.Run, after
 // Close stops following.
 func (l *Log) Close() { l.watch.Close() }
 
+// Cause is what lies behind a failure to read: ErrShutdown once the host stops,
+// for the store closes then, else the failure itself.
+func (l *Log) Cause(err error) error {
+	select {
+	case <-l.watch.Closed():
+		return ErrShutdown
+	default:
+		return err
+	}
+}
+
 // Next returns the events that follow, waiting for the first of them until wait
 // is over (then it returns none). It fails with ErrShutdown when the host ends,
 // and with the context's error when that does.
@@ -51,7 +62,7 @@ func (l *Log) Next(ctx context.Context, wait <-chan time.Time) ([]event.Event, e
 		if !l.live {
 			row, events, err := l.h.log(ctx, l.id, l.after, streamEvents, streamBytes)
 			if err != nil {
-				return nil, err
+				return nil, l.Cause(err)
 			}
 			if len(events) > 0 {
 				l.after = events[len(events)-1].Seq

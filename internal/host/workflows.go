@@ -45,12 +45,15 @@ func (h *Host) load(data []byte) (*flow.Workflow, error) {
 	return wf, err
 }
 
+// maxIssues bounds what one refusal lists. Nobody mends more at a time.
+const maxIssues = 100
+
 // refuse turns what is wrong with a definition into one refusal that lists all
 // of it. A missing capability has a code of its own (spec v2 runs.md §Refusals).
 func refuse(issues flow.Issues) error {
 	list := make([]map[string]any, 0, len(issues))
 	missing := ""
-	for _, i := range issues {
+	for _, i := range issues[:min(len(issues), maxIssues)] {
 		m := map[string]any{"field": i.Field, "message": i.Message}
 		if i.Line > 0 {
 			m["line"] = i.Line

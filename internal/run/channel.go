@@ -80,28 +80,28 @@ func (s *State) looseDecl(nodeID, reducer string) flow.Channel {
 	return d
 }
 
-func (t *turn) writeChannel(step *flow.Step, w node.Write) *node.Error {
+func (t *turn) writeChannel(step *flow.Step, w node.Write) (event.Draft, *node.Error) {
 	decl, declared := t.s.wf.Def.Channels[w.Channel]
 	if !declared {
 		decl = t.s.looseDecl(step.Node.ID, or(w.Reducer, "append"))
 		if _, clash := t.s.wf.Variable(w.Channel); clash {
-			return node.Fail(node.CodeConfig, "%q is a variable and cannot be written as a channel", w.Channel)
+			return event.Draft{}, node.Fail(node.CodeConfig, "%q is a variable and cannot be written as a channel", w.Channel)
 		}
 	}
 	access, err := flow.ParseAccess(decl.Access)
 	if err == nil && !flow.Admits(access.Writers, step.Node.ID, step.Node.TypeID) {
 		e := node.Fail(string(problem.Forbidden), "node %s may not write to channel %q", step.Node.ID, w.Channel)
 		e.Details = map[string]any{"reason": "channel-access-denied", "channel": w.Channel}
-		return e
+		return event.Draft{}, e
 	}
 	v := jsontext.Value(w.Value)
 	if sch := t.s.wf.ChannelSchema(w.Channel); sch != nil && !listReducer(decl.Reducer) {
 		if bad := sch.Validate(v); bad != nil {
-			return node.Fail(string(problem.ValidationError), "channel %q: %s %s", w.Channel, bad.Path, bad.Message)
+			return event.Draft{}, node.Fail(string(problem.ValidationError), "channel %q: %s %s", w.Channel, bad.Path, bad.Message)
 		}
 	}
 	if err := fits(decl.Reducer, v); err != nil {
-		return node.Fail(string(problem.ValidationError), "channel %q: %v", w.Channel, err)
+		return event.Draft{}, node.Fail(string(problem.ValidationError), "channel %q: %v", w.Channel, err)
 	}
 	p := event.Channel{
 		Channel: w.Channel, Value: v, Reducer: decl.Reducer, NodeID: step.Node.ID,
@@ -118,8 +118,7 @@ func (t *turn) writeChannel(step *flow.Step, w node.Write) *node.Error {
 			d.Payload = event.Encode(p)
 		}
 	}
-	t.emit(d)
-	return nil
+	return d, nil
 }
 
 // fits refuses a value its reducer cannot take.

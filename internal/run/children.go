@@ -14,7 +14,7 @@ import (
 // await starts the child runs a call asked for and parks its node. A child's id
 // follows from the visit and its place in it, so that a repeated step names the
 // same child.
-func (t *turn) await(step *flow.Step, r node.Result) *node.Error {
+func (t *turn) await(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
 	n := t.s.Nodes[step.Index]
 	asked := r.Children()
 	if len(asked) == 0 && n.openChildren() == 0 && !n.news() {
@@ -26,6 +26,7 @@ func (t *turn) await(step *flow.Step, r node.Result) *node.Error {
 	if max := t.lim.MaxDepth; max > 0 && len(asked) > 0 && t.depth() >= max {
 		return node.Fail("sub_chain_depth_exceeded", "child runs are nested deeper than %d levels", max)
 	}
+	t.emitAll(writes)
 	mark := &event.SavedMark{State: jsontext.Value(r.State())}
 	if len(n.Saved) > 0 && string(mark.State) == string(n.Saved) {
 		mark.State, mark.Same = nil, true // a node with many children must not fill the log

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+
 	"errors"
 	"time"
 
@@ -216,6 +218,12 @@ func (t *turn) complete() {
 		}
 	}
 	outputs, masked, sensitive := s.collect()
+	if max := t.lim.MaxPayloadBytes; max > 0 && len(outputs) > max {
+		t.fail(event.Error{
+			Code: string(problem.PayloadTooLarge), Message: fmt.Sprintf("the run's outputs are larger than %d bytes", max),
+		}, "")
+		return
+	}
 	p := event.Completed{Outputs: outputs, DurationMs: t.elapsed()}
 	d := event.Draft{Type: event.RunCompleted, Causation: s.Seq, Payload: event.Encode(p)}
 	if sensitive {

@@ -28,11 +28,12 @@ func (t *turn) result(c NodeResult) {
 		t.say(event.LogAppended, c.NodeID, event.Log{Level: level(l.Level), Message: l.Message, NodeID: c.NodeID, Fields: l.Fields})
 	}
 	failed := c.Err
+	var writes []event.Draft
 	if failed == nil {
-		failed = t.writes(step, c.Writes)
+		writes, failed = t.writes(step, c.Writes)
 	}
 	if failed == nil {
-		failed = t.settle(step, c.Result)
+		failed = t.settle(step, c.Result, writes)
 	}
 	if failed != nil {
 		t.failed(step, faultOf(failed))
@@ -48,8 +49,10 @@ func level(l string) string {
 	return "info"
 }
 
-// settle records what a successful call decided.
-func (t *turn) settle(step *flow.Step, r node.Result) *node.Error {
+// settle records what a successful call decided, and what it has written. A
+// result that cannot be accepted leaves no write behind: the attempt has failed,
+// and the next one writes again.
+func (t *turn) settle(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
 	if err := r.Err(); err != nil {
 		return node.Fail(node.CodeConfig, "%v", err)
 	}
@@ -58,15 +61,17 @@ func (t *turn) settle(step *flow.Step, r node.Result) *node.Error {
 	}
 	switch r.Kind() {
 	case node.Suspended:
-		return t.suspend(step, r)
+		return t.suspend(step, r, writes)
 	case node.Sleeping:
+		t.emitAll(writes)
 		until := r.Until().UTC().Truncate(time.Millisecond)
 		t.private(step.Node.ID, "waiting", event.Mark{Wait: &event.WaitMark{Until: until}},
 			event.Mark{Wait: &event.WaitMark{Until: until, State: jsontext.Value(r.State())}}, len(r.State()) > 0)
 		return nil
 	case node.Awaiting:
-		return t.await(step, r)
+		return t.await(step, r, writes)
 	}
+	t.emitAll(writes) // conditions look at them
 	return t.completed(step, r)
 }
 
@@ -192,29 +197,38 @@ func (t *turn) takenOver(step *flow.Step, taken []string) bool {
 	return false
 }
 
-// writes records changes of variables and channels.
-func (t *turn) writes(step *flow.Step, writes []node.Write) *node.Error {
+// writes drafts changes of variables and channels, all of them or none.
+func (t *turn) writes(step *flow.Step, writes []node.Write) ([]event.Draft, *node.Error) {
+	var out []event.Draft
 	for _, w := range writes {
+		var d event.Draft
+		var err *node.Error
 		if w.Channel != "" {
-			if err := t.writeChannel(step, w); err != nil {
-				return err
-			}
-			continue
+			d, err = t.writeChannel(step, w)
+		} else {
+			d, err = t.setVariable(step, w.Variable, jsontext.Value(w.Value))
 		}
-		if err := t.setVariable(step, w.Variable, jsontext.Value(w.Value)); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, d)
 	}
-	return nil
+	return out, nil
 }
 
-func (t *turn) setVariable(step *flow.Step, name string, v jsontext.Value) *node.Error {
+func (t *turn) emitAll(drafts []event.Draft) {
+	for _, d := range drafts {
+		t.emit(d)
+	}
+}
+
+func (t *turn) setVariable(step *flow.Step, name string, v jsontext.Value) (event.Draft, *node.Error) {
 	if _, channel := t.s.wf.Def.Channels[name]; channel {
-		return node.Fail(node.CodeConfig, "%q is a channel and cannot be set as a variable", name)
+		return event.Draft{}, node.Fail(node.CodeConfig, "%q is a channel and cannot be set as a variable", name)
 	}
 	decl, declared := t.s.wf.Variable(name)
 	if declared && !decl.Accepts(v) {
-		return node.Fail(node.CodeConfig, "variable %q must be of type %s", name, decl.Type)
+		return event.Draft{}, node.Fail(node.CodeConfig, "variable %q must be of type %s", name, decl.Type)
 	}
 	p := event.Variable{Name: name, Next: v, NodeID: step.Node.ID}
 	d := event.Draft{Type: event.VariableChanged, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
@@ -225,8 +239,7 @@ func (t *turn) setVariable(step *flow.Step, name string, v jsontext.Value) *node
 			d.Payload = event.Encode(p)
 		}
 	}
-	t.emit(d)
-	return nil
+	return d, nil
 }
 
 func (t *turn) chunk(c NodeChunk) {

@@ -384,6 +384,8 @@ func (w *world) command(line string) error {
 	case "chunk":
 		x := w.pending[arg]
 		return w.decide(run.NodeChunk{NodeID: arg, Visit: x.Visit, Attempt: x.Attempt, Text: body, Last: body == "."})
+	case "payload": // as many bytes as the argument is long
+		w.lim.MaxPayloadBytes = len(body)
 	case "limit":
 		w.lim.MaxNodeExecutions = len(body)
 	default:

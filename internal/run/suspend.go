@@ -13,7 +13,7 @@ import (
 // suspend opens the interrupt a call asked for, unless the run's log answers it
 // already: a key is asked at most once in a run's life (spec v2 interrupt.md
 // §Payload).
-func (t *turn) suspend(step *flow.Step, r node.Result) *node.Error {
+func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
 	s, n := t.s, t.s.Nodes[step.Index]
 	in := r.Interrupt()
 	req := event.Interrupt{Kind: in.Kind, Key: in.Key, Data: jsontext.Value(in.Data), ResumeSchema: jsontext.Value(in.ResumeSchema)}
@@ -27,6 +27,7 @@ func (t *turn) suspend(step *flow.Step, r node.Result) *node.Error {
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most 256 characters")
 	}
 	if a, known := s.Answers[req.Key]; known {
+		t.emitAll(writes)
 		t.execute(step, &Wake{Answer: a}, jsontext.Value(r.State()))
 		return nil
 	}
@@ -35,6 +36,7 @@ func (t *turn) suspend(step *flow.Step, r node.Result) *node.Error {
 			return node.Fail(node.CodeConfig, "interrupt key %q is open already", req.Key)
 		}
 	}
+	t.emitAll(writes)
 	id := ids.Interrupt(s.ID, step.Node.ID, n.Visit, n.Asked)
 	t.say(event.InterruptRequested, step.Node.ID, req)
 	p := event.NodeSuspend{NodeID: step.Node.ID, InterruptID: id.String(), Kind: req.Kind, Key: req.Key}

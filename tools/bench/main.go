@@ -42,6 +42,7 @@ func run() error {
 		defer os.RemoveAll(tmp)
 		o.Binary = filepath.Join(tmp, "fermata")
 		build := exec.Command("go", "build", "-o", o.Binary, "./cmd/fermata")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
 			return fmt.Errorf("build the binary: %w", err)

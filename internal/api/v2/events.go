@@ -93,6 +93,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	s := stream{log: log, out: out, buffer: time.Duration(buffer) * time.Millisecond}
 	if mode.Values {
 		if s.fold, err = a.folder(r.Context(), id, after, resumed, out); err != nil {
+			if errors.Is(log.Cause(err), host.ErrShutdown) {
+				return nil
+			}
 			return err
 		}
 	}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Free space below which a host is in danger.
+const minFree = 256 << 20
+
+// lockName is the file a host locks in its data folder.
+const lockName = "fermata.lock"
+
+// checkData looks at the data folder of a host on this machine.
+func checkData(dir string) []finding {
+	if dir == "" {
+		return []finding{bad("data", "Set HOME, or give a folder by --data.", "the environment does not say where your files are")}
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []finding{good("data", "%s is not there yet; the first start makes it", dir)}
+	case err != nil:
+		return []finding{bad("data", "Make the folder readable for you.", "%v", err)}
+	case !info.IsDir():
+		return []finding{bad("data", "Give a folder by --data.", "%s is not a folder", dir)}
+	}
+	out := []finding{checkWritable(dir, info), checkLock(dir)}
+	if free, ok := freeSpace(dir); ok {
+		if free < minFree {
+			out = append(out, bad("disk", "Make room: a full disk stops every run.", "only %s free", bytesText(free)))
+		} else {
+			out = append(out, good("disk", "%s free", bytesText(free)))
+		}
+	}
+	return out
+}
+
+func checkWritable(dir string, info fs.FileInfo) finding {
+	f, err := os.CreateTemp(dir, ".doctor-")
+	if err != nil {
+		return bad("data", "Give your user the right to write there, or another folder by --data.", "%s cannot be written: %v", dir, err)
+	}
+	f.Close()           //nolint:errcheck // nothing was written
+	os.Remove(f.Name()) //nolint:errcheck // it is only a probe
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return bad("data", "Run: chmod 700 "+dir, "others may look into %s", dir)
+	}
+	return good("data", "%s", dir)
+}
+
+func checkLock(dir string) finding {
+	switch held, err := locked(filepath.Join(dir, lockName)); {
+	case err != nil:
+		return bad("lock", "Make the file readable and writable for you.", "%v", err)
+	case held:
+		return good("lock", "a host is using the data folder")
+	}
+	return good("lock", "no host is using the data folder")
+}
+
+func bytesText(n uint64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/config"
+	"github.com/spf13/cobra"
+)
+
+const serveAbout = `Runs a host until it is told to stop.
+
+The first start makes an API key and shows it once, unless FERMATA_BOOTSTRAP_KEY holds one. The host
+listens on this machine only; an address that others can reach must be given by --listen.
+
+Ctrl-C or SIGTERM stops it in order within --shutdown-grace, and a second one at once. Nothing is
+lost either way: what was under way goes on at the next start.
+
+Every setting can also be given by an environment variable, such as FERMATA_LISTEN for --listen, or
+in fermata.yaml in the data folder. ` + "`fermata config`" + ` shows what is in force, and why.`
+
+func (a *app) serveCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{Use: "serve", Short: "Start a host", Long: serveAbout, Args: noArgs}
+	config.Bind(cmd.Flags(), config.ServeOnly)
+	cmd.Flags().BoolVar(&strict, "strict", false, "do not start if a file in --workflows is not a valid workflow")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, src, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		if err != nil {
+			return usageError{err}
+		}
+		if a.env.OpenHost == nil {
+			return errors.New("this program carries no host")
+		}
+		if !cfg.Loopback() && src["listen"].Kind != config.FromFlag {
+			return usage("listen: %q can be reached by other machines, so it must be given by --listen (from the %s)", cfg.Listen, src["listen"])
+		}
+		if cfg.Data == "" {
+			return usage("data: the environment does not say where your files are; give a folder by --data")
+		}
+		return a.serve(cmd.Context(), cfg, strict)
+	}
+	return cmd
+}
+
+// serve opens everything in an order that loses nothing: the address first, so
+// that a key made for a new data folder is always shown.
+func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
+	log, err := a.logger(cfg, a.env.Stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	warnUnusual(log, cfg)
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("the data folder cannot be made: %w", err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	defer listener.Close()
+	h, err := a.env.OpenHost(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	a.banner(listener.Addr().String(), cfg.Data, h.FirstKey())
+	err = h.Start(ctx)
+	if err == nil && cfg.Workflows != "" {
+		err = a.loadFolder(ctx, h, cfg.Workflows, strict)
+	}
+	if err != nil {
+		return errors.Join(err, stopHost(h, cfg.ShutdownGrace))
+	}
+	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
+}
+
+func (a *app) banner(addr, data, key string) {
+	url := "http://" + addr
+	a.say("fermata %s is listening on %s", a.env.Version, url)
+	a.say("  API        %s/", url)
+	a.say("  discovery  %s/.well-known/openwop", url)
+	a.say("  data       %s", data)
+	if key != "" {
+		a.say("  API key    %s", key)
+		a.say("             It is shown this once: keep it. For the other commands, set it with")
+		a.say("             export FERMATA_API_KEY=%s", key)
+	}
+}
+
+// serveUntil serves until ctx ends, then stops in order.
+func (a *app) serveUntil(ctx context.Context, h Host, l net.Listener, grace time.Duration, log *slog.Logger) error {
+	srv := newServer(h.Handler(), log)
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return errors.Join(err, stopHost(h, grace))
+	case <-ctx.Done():
+	}
+	log.Info("stopping", "grace", grace.String())
+	end, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		// No new connections from here on. Streams end by the host's stop.
+		if err := srv.Shutdown(end); err != nil {
+			srv.Close() //nolint:errcheck // the grace is over
+		}
+	}()
+	err := h.Stop(end)
+	<-closed
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("the host did not stop cleanly: %w", err)
+	}
+	log.Info("stopped")
+	return nil
+}
+
+func stopHost(h Host, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	return h.Stop(ctx)
+}
+
+// warnUnusual logs what an operator has opened.
+func warnUnusual(log *slog.Logger, cfg config.Config) {
+	for _, r := range config.Relaxations(cfg) {
+		log.Warn("a protection is relaxed", "setting", r.Setting, "note", r.Note)
+	}
+}

@@ -1,0 +1,39 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in docs/configuration.md")
+
+const (
+	page  = "../../docs/configuration.md"
+	begin = "<!-- settings: rewritten by go test ./internal/config -update -->\n"
+	end   = "<!-- end of settings -->\n"
+)
+
+// The page shows the one table of settings, not a copy that ages.
+func TestReferenceIsTheDocumentedOne(t *testing.T) {
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok1 := strings.Cut(string(b), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatal("the page has lost its markers")
+	}
+	want := head + begin + "\n" + strings.TrimSpace(Reference()) + "\n\n" + end + tail
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(b) != want {
+		t.Error("docs/configuration.md does not show the settings as they are: run go test ./internal/config -update")
+	}
+}
