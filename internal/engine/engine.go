@@ -170,6 +170,10 @@ func (e *Engine) fence() {
 	e.cancel()
 }
 
+// Working reports whether the engine takes on work: it has been started, does not
+// stop, and has not been declared lost.
+func (e *Engine) Working() bool { return e.instance.Load() != nil && !e.draining.Load() }
+
 // errDraining refuses new work during shutdown.
 func errDraining() error {
 	e := problem.New(problem.ServiceUnavailable, "the host is shutting down")

@@ -5,10 +5,12 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/node"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // launch makes a call of an impure node beside the turn. Its start is durable.
@@ -25,7 +27,7 @@ func (a *actor) launch(x run.Execute) {
 	}
 	key := callKey{x.NodeID, x.Visit, x.Attempt}
 	a.calls[key] = cancel
-	in := e.input(a.s, step, x, callServices{scope: a.s.Frozen(), chunk: a.chunker(ctx, x)})
+	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
 	e.calls.add()
 	go func() {
 		defer e.calls.done()
@@ -35,6 +37,20 @@ func (a *actor) launch(x run.Execute) {
 		}
 		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
 	}()
+}
+
+// locked is a scope that any number of goroutines may ask, for a node may have
+// several.
+type locked struct {
+	mu    sync.Mutex
+	scope expr.Scope
+}
+
+// Lookup implements expr.Scope.
+func (l *locked) Lookup(name string) (jsontext.Value, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.scope.Lookup(name)
 }
 
 // outside makes a call once there is room for it. A call that is not wanted any

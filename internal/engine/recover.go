@@ -27,16 +27,31 @@ func (a *actor) recover(t *turn, mail []message, outs []Outcome) error {
 	if err := t.take(mail, outs, outcome); err != nil {
 		return err
 	}
-	for k := range a.calls {
-		if !finished(mail, k) {
-			a.over(k) // it begins afresh with the others: never two at once
-		}
-	}
-	if t.decide(run.Recover{}); t.broken != nil {
+	if t.decide(run.Recover{Alive: a.alive(mail)}); t.broken != nil {
 		return t.broken
 	}
 	t.later, t.todo = newest(t.later), newest(t.todo)
 	return t.take(mail, outs, func(m message) bool { return !outcome(m) })
+}
+
+// alive lists the calls in flight that the run waits for, and cuts off the rest:
+// they may begin afresh, and there are never two at once.
+func (a *actor) alive(mail []message) []run.Call {
+	wanted := map[callKey]bool{}
+	for _, x := range a.s.Executing() {
+		wanted[callKey{x.NodeID, x.Visit, x.Attempt}] = true
+	}
+	var out []run.Call
+	for k := range a.calls {
+		switch {
+		case finished(mail, k):
+		case wanted[k]:
+			out = append(out, run.Call{NodeID: k.node, Visit: k.visit, Attempt: k.attempt})
+		default:
+			a.over(k)
+		}
+	}
+	return out
 }
 
 func finished(mail []message, k callKey) bool {

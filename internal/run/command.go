@@ -63,8 +63,16 @@ type ChildNews struct {
 // Tick lets everything that is due happen.
 type Tick struct{}
 
-// Recover takes a run over from an owner that is gone.
-type Recover struct{}
+// Recover makes the calls that the run waits for and nobody makes: its owner is
+// gone, or a step of it could not be written. Alive are the calls that the new
+// owner is making already.
+type Recover struct{ Alive []Call }
+
+// Call names one attempt of a node.
+type Call struct {
+	NodeID         string
+	Visit, Attempt int
+}
 
 // Cancel asks the run to end.
 type Cancel struct {

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/problem"
 )
@@ -118,7 +120,7 @@ func (t *turn) resume(c Resume) error {
 
 // recover takes over after an owner was lost: whatever was executing begins a
 // fresh attempt, and what was asked of children is asked again.
-func (t *turn) recover() {
+func (t *turn) recover(c Recover) {
 	s := t.s
 	if s.Ended != "" {
 		return
@@ -128,6 +130,9 @@ func (t *turn) recover() {
 			continue
 		}
 		step := &s.wf.Steps[i]
+		if slices.Contains(c.Alive, Call{step.Node.ID, n.Visit, n.Attempt}) {
+			continue
+		}
 		if step.Type.Pure {
 			// Nothing happened outside, so it is the same attempt.
 			t.execute(step, n.Wake, n.Saved)

@@ -36,7 +36,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	case Tick:
 		t.tick()
 	case Recover:
-		t.recover()
+		t.recover(c)
 	case Cancel:
 		err = t.cancel(c)
 	case Pause:

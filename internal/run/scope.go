@@ -1,6 +1,8 @@
 package run
 
 import (
+	"maps"
+
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
@@ -24,17 +26,23 @@ func (s *State) Scope(extra map[string]jsontext.Value) expr.Scope {
 	return &scope{s: s, extra: extra}
 }
 
-// Frozen is the same scope put together now, for a node that runs beside the
-// turn and must not look at a state that moves on.
-func (s *State) Frozen() expr.Values {
-	c := &scope{s: s}
-	out := expr.Values{}
-	for _, name := range []string{"inputs", "variables", "channels", "nodes", "run"} {
-		if v := c.build(name); len(v) > 0 {
-			out[name] = v
-		}
+// Frozen is the scope of a node that runs beside the turn and must not look at a
+// state that moves on. What it holds is put together when it is asked for: most
+// nodes never ask, and a large state costs them nothing. One goroutine at a time may
+// ask.
+func (s *State) Frozen() expr.Scope {
+	c := *s
+	c.Variables = maps.Clone(s.Variables)
+	c.Channels = make(map[string]*Channel, len(s.Channels))
+	for name, ch := range s.Channels {
+		was := *ch
+		c.Channels[name] = &was
 	}
-	return out
+	c.Nodes = make([]*Node, len(s.Nodes))
+	for i, n := range s.Nodes {
+		c.Nodes[i] = &Node{Phase: n.Phase, Visit: n.Visit, Outputs: n.Outputs, Error: n.Error}
+	}
+	return &scope{s: &c}
 }
 
 // Lookup implements expr.Scope.

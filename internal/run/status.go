@@ -120,7 +120,9 @@ func (s *State) NextWake(lim Limits) time.Time {
 	for _, n := range s.Nodes {
 		switch n.Phase {
 		case Sleeping, Retrying:
-			earlier(n.Due)
+			if s.Draining == nil { // else it waits for the end of the pause
+				earlier(n.Due)
+			}
 		case Executing, Awaiting:
 			earlier(n.Deadline)
 		case Suspended:

@@ -37,7 +37,7 @@ func (a *API) live(w http.ResponseWriter, _ *api.Request) error {
 
 func (a *API) ready(w http.ResponseWriter, r *api.Request) error {
 	if err := a.host.Ready(r.Context()); err != nil {
-		p := problem.New(problem.ServiceUnavailable, "the store does not answer")
+		p := problem.New(problem.ServiceUnavailable, "the host cannot take on work now")
 		p.Cause, p.RetryAfter = err, time.Second
 		return p
 	}
