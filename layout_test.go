@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/config", "internal/telemetry"},
-	{"", "client"},
+	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},
 }

@@ -51,7 +51,7 @@ func TestWireRefusals(t *testing.T) {
 		"query with a semicolon":  {method: "GET", path: "/runs?status=running;limit=2", status: 400, code: "validation_error"},
 		"parameter given twice":   {method: "GET", path: "/runs?limit=1&limit=2", status: 400, code: "validation_error"},
 		"engine version forced":   {method: "POST", path: "/runs", body: "{}", header: []string{"OpenWOP-Force-Engine-Version", "1"}, status: 403, code: "force_engine_version_forbidden"},
-		"dedup asked for":         {method: "POST", path: "/runs", body: "{}", header: []string{"OpenWOP-Dedup", "enforce"}, status: 422, code: "capability_not_provided"},
+		"dedup of another kind":   {method: "POST", path: "/runs", body: "{}", header: []string{"OpenWOP-Dedup", "yes"}, status: 400, code: "validation_error"},
 		"unknown workflow":        {method: "POST", path: "/runs", body: `{"workflowId":"nobody"}`, status: 404, code: "not_found"},
 	} {
 		t.Run(name, func(t *testing.T) {

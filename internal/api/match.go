@@ -88,6 +88,18 @@ func (t *Table) Match(method, escapedPath string) (*Route, map[string]string, []
 	return nil, nil, allowed
 }
 
+// runID is the parameter whose values are tenant-bound ids.
+const runID = "runId"
+
+// verbBehind reports whether a raw tenant-bound id carries a verb no row has
+// taken: its last part, behind the slash, never holds a colon. An operation this
+// host lacks is not there (404), rather than an odd id or another method's path.
+func verbBehind(raw string) bool {
+	colon := strings.LastIndexByte(raw, ':')
+	slash := max(strings.LastIndex(raw, "~2F"), strings.LastIndex(strings.ToUpper(raw), "%2F"))
+	return colon > slash
+}
+
 func (r *row) match(parts []string) (map[string]string, bool) {
 	if len(parts) != len(r.segments) {
 		return nil, false
@@ -106,6 +118,9 @@ func (r *row) match(parts []string) (map[string]string, bool) {
 			if raw, ok = strings.CutSuffix(raw, s.verb); !ok {
 				return nil, false
 			}
+		}
+		if s.param == runID && verbBehind(raw) {
+			return nil, false
 		}
 		v, err := url.PathUnescape(raw)
 		if err != nil || v == "" {

@@ -23,14 +23,18 @@ func TestMatch(t *testing.T) {
 		{"GET", "/runs/t~2Fx", "get", "t~2Fx", nil},
 		{"GET", "/runs/t%2Fx", "get", "t/x", nil},
 		{"GET", "/runs/t%252Fx", "get", "t%2Fx", nil},
-		{"GET", "/runs/a:b", "get", "a:b", nil},
+		{"GET", "/runs/anon:a~2Fb", "get", "anon:a~2Fb", nil},
+		{"GET", "/runs/anon:a%2fb", "get", "anon:a/b", nil},
+		{"GET", "/runs/a~2Fb:fork", "", "", nil}, // a verb that no row has
+		{"GET", "/runs/anon:a%2Fb:fork", "", "", nil},
+		{"POST", "/runs/a:b", "", "", nil},
 		{"GET", "/runs/latest", "latest", "", nil},
 		{"POST", "/runs/x:pause", "pause", "x", nil},
-		{"POST", "/runs/x:y:pause", "pause", "x:y", nil},
+		{"POST", "/runs/x:y~2Fz:pause", "pause", "x:y~2Fz", nil},
 		{"GET", "/runs/x:diff", "diff", "x", nil},
 		{"GET", "/runs/x:pause", "", "", []string{"POST"}},
 		{"POST", "/runs/x:diff", "", "", []string{"GET"}},
-		{"POST", "/runs/:pause", "", "", []string{"GET"}}, // no id before the verb: an id that no run has
+		{"POST", "/runs/:pause", "", "", nil}, // no id before the verb
 		{"POST", "/runs/x/interrupts/n%3A1", "resolve", "x", nil},
 		{"HEAD", "/runs/x/events", "", "", []string{"GET"}},
 		{"DELETE", "/runs", "", "", []string{"GET", "POST"}},

@@ -4,24 +4,30 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
-	"syscall"
 	"time"
 )
 
 // tick is the unit of the times in /proc/PID/stat on every Linux there is.
 const tick = 10 * time.Millisecond
 
+// proc reads a file about a process as fields. There are none on a system
+// without /proc: what would come of them is then shown as nothing.
+func proc(pid int, name string) ([][]byte, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+	if err != nil && runtime.GOOS != "linux" {
+		return nil, nil
+	}
+	// A name in brackets, which may hold spaces, is left out.
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]), err
+}
+
 // CPU is the processor time a process has used, in user and system mode.
 func CPU(pid int) (time.Duration, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	f, err := proc(pid, "stat")
+	if err != nil || len(f) < 13 {
 		return 0, err
-	}
-	// The second field is the name in brackets, which may hold spaces.
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(f))
 	}
 	user, err := strconv.ParseInt(string(f[11]), 10, 64)
 	if err != nil {
@@ -33,23 +39,10 @@ func CPU(pid int) (time.Duration, error) {
 
 // RSS is the memory a process has resident, in bytes.
 func RSS(pid int) (int64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
+	f, err := proc(pid, "statm")
+	if err != nil || len(f) < 2 {
 		return 0, err
-	}
-	f := bytes.Fields(b)
-	if len(f) < 2 {
-		return 0, fmt.Errorf("/proc/%d/statm has %d fields", pid, len(f))
 	}
 	pages, err := strconv.ParseInt(string(f[1]), 10, 64)
 	return pages * int64(os.Getpagesize()), err
-}
-
-// ownCPU is the processor time of this process: what the load costs.
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -42,7 +42,6 @@ type actor struct {
 	sinceCheck int // bytes of log since the last checkpoint
 	checkSize  int
 	calls      map[callKey]context.CancelFunc
-	wakeAt     time.Time // registered with the timers of active runs
 }
 
 type callKey struct {

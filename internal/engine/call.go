@@ -56,20 +56,15 @@ func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServ
 		Inputs: run.Raws(x.Inputs), Variables: run.Raws(s.Variables),
 	}
 	scope := sv.scope
+	if scope == nil {
+		scope = &locked{scope: s.Scope(nil)} // one for the call: values are put together once
+	}
 	in.Services.Eval = func(source string, extra map[string]json.RawMessage) (json.RawMessage, error) {
-		names := make([]string, 0, len(extra))
-		for k := range extra {
-			names = append(names, k)
-		}
-		p, err := expr.Compile(source, names...)
+		p, err := e.programs.compile(source, extra)
 		if err != nil {
 			return nil, node.Fail(node.CodeConfig, "%v", err)
 		}
-		var sc expr.Scope = overlay{base: scope, extra: extra}
-		if scope == nil {
-			sc = overlay{base: s.Scope(nil), extra: extra}
-		}
-		v, err := p.Eval(sc)
+		v, err := p.Eval(overlay{base: scope, extra: extra})
 		if err != nil {
 			return nil, node.Fail(node.CodeConfig, "%v", err)
 		}

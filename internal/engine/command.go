@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -17,9 +18,23 @@ func (e *Engine) NewID(tenant string) ids.Run {
 	return ids.Run{Tenant: tenant, Opaque: e.minter.Next(e.clock.Now())}
 }
 
+// busyScope is when a caller may try again whose scope is taken. Nobody knows how
+// long the other run takes.
+const busyScope = 5 * time.Second
+
 // Create starts a run of a workflow. When it returns without error the run is
 // durable, together with everything it did right away.
 func (e *Engine) Create(ctx context.Context, id ids.Run, wf *flow.Workflow, c run.Start) (Outcome, error) {
+	return e.create(ctx, id, wf, c, false)
+}
+
+// CreateAlone is Create for a caller who wants no second active run of c.ScopeID.
+// It refuses with run_already_active (spec v2 runs.md §Create).
+func (e *Engine) CreateAlone(ctx context.Context, id ids.Run, wf *flow.Workflow, c run.Start) (Outcome, error) {
+	return e.create(ctx, id, wf, c, true)
+}
+
+func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c run.Start, alone bool) (Outcome, error) {
 	if e.draining.Load() {
 		return Outcome{}, errDraining()
 	}
@@ -28,10 +43,15 @@ func (e *Engine) Create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 		return Outcome{}, err
 	}
 	ap := t.append()
-	ap.Create = true
+	ap.Create, ap.Scope, ap.Alone = true, c.ScopeID, alone
 	t.reserve()
 	if err := e.store.Runs().Append(ctx, ap); err != nil {
 		t.giveUp()
+		if active := (store.Active{}); errors.As(err, &active) {
+			p := problem.New(problem.RunAlreadyActive, "another run of scope %q is active", c.ScopeID).With("runId", active.Run.String())
+			p.RetryAfter = busyScope
+			return Outcome{}, p
+		}
 		if errors.Is(err, store.ErrExists) {
 			return Outcome{}, problem.New(problem.VersionConflict, "a run with this id exists already")
 		}

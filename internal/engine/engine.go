@@ -41,14 +41,15 @@ type Config struct {
 
 // Engine runs workflows. Make one with New, then Start it.
 type Engine struct {
-	cfg    Config
-	store  store.Store
-	clock  clock.Clock
-	log    *slog.Logger
-	minter ids.Minter
-	defs   *Definitions
-	feed   *Feed
-	ended  ended
+	cfg      Config
+	store    store.Store
+	clock    clock.Clock
+	log      *slog.Logger
+	minter   ids.Minter
+	defs     *Definitions
+	feed     *Feed
+	ended    ended
+	programs programs
 
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry

@@ -11,7 +11,7 @@ import (
 // watcher that falls further behind reads the store; it costs nobody else
 // anything.
 const (
-	tailEvents = 512
+	tailEvents = 8192
 	tailBytes  = 1 << 20
 )
 

@@ -43,9 +43,9 @@ func TestMisbehavingNodesFailClearly(t *testing.T) {
 		code problem.Code
 	}{
 		"panics": {func(context.Context, *node.Input) (node.Result, error) { panic("ouch") }, problem.InternalError},
-		"panics with nil": {func(context.Context, *node.Input) (node.Result, error) {
-			var m map[string]int
-			m["a"] = 1
+		"dereferences nil": {func(context.Context, *node.Input) (node.Result, error) {
+			var m *struct{ a int }
+			m.a = 1
 			return node.Result{}, nil
 		}, problem.InternalError},
 		"huge output":            {out(huge), problem.PayloadTooLarge},

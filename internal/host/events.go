@@ -59,28 +59,29 @@ func (l *Log) Cause(err error) error {
 // and with the context's error when that does.
 func (l *Log) Next(ctx context.Context, wait <-chan time.Time) ([]event.Event, error) {
 	for {
+		events, more, ok := l.watch.After(l.after)
+		if !ok {
+			l.live = false
+		}
 		if !l.live {
-			row, events, err := l.h.log(ctx, l.id, l.after, streamEvents, streamBytes)
+			// Whatever is published from here on closes more.
+			row, read, err := l.h.log(ctx, l.id, l.after, streamEvents, streamBytes)
 			if err != nil {
 				return nil, l.Cause(err)
 			}
-			if len(events) > 0 {
-				l.after = events[len(events)-1].Seq
+			if len(read) > 0 {
+				l.after = read[len(read)-1].Seq
 			}
-			l.live = l.after >= row.Seq
-			if len(events) > 0 {
-				return events, nil
+			// A cursor ahead of the log is never live: the run may end before it
+			// is reached, and then the store is what says so.
+			l.live = l.after == row.Seq
+			if len(read) > 0 {
+				return read, nil
 			}
 			if run.Terminal(row.Status) {
 				return nil, ErrEnded
 			}
-		}
-		events, more, ok := l.watch.After(l.after)
-		switch {
-		case !ok:
-			l.live = false
-			continue
-		case len(events) > 0:
+		} else if len(events) > 0 {
 			l.after = events[len(events)-1].Seq
 			return events, nil
 		}

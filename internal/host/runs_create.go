@@ -30,6 +30,7 @@ type CreateRun struct {
 	Inputs       jsontext.Value
 	TenantID     string
 	ScopeID      string
+	Alone        bool // refuse if another run of the scope is active
 	CallbackURL  string
 	Residency    jsontext.Value
 	Mode         string
@@ -78,7 +79,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 		r.Transport = "rest"
 	}
 	id := h.engine.NewID(c.Tenant())
-	out, err := h.engine.Create(ctx, id, wf, run.Start{
+	create := h.engine.Create
+	if r.Alone {
+		create = h.engine.CreateAlone
+	}
+	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
 		Configurable: r.Configurable, ScopeID: r.ScopeID,
 	})

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -80,6 +81,9 @@ func encode(ms int64, hi uint16, lo uint64) string {
 	return string(out[:])
 }
 
+// timeDigits is how many digits of an id hold the time it was minted at.
+const timeDigits = 10
+
 // Event is the id of the event with the given sequence in a run: unique because
 // the run's opaque segment is, and needing no storage of its own.
 func Event(run Run, seq int64) string {
@@ -87,7 +91,9 @@ func Event(run Run, seq int64) string {
 }
 
 // Interrupt derives the id of an interrupt from everything that tells it from
-// another: run, node, visit and ordinal within the visit.
+// another: run, node, visit and ordinal within the visit. It begins with the time
+// at which the run was minted, so that a store's index of interrupts grows at its
+// end as that of runs does.
 func Interrupt(run Run, nodeID string, visit, ordinal int) Run {
 	h := sha256.New()
 	for _, p := range []string{run.Tenant, run.Opaque, nodeID, strconv.Itoa(visit), strconv.Itoa(ordinal)} {
@@ -99,6 +105,9 @@ func Interrupt(run Run, nodeID string, visit, ordinal int) Run {
 	out := make([]byte, 26)
 	for i := range out {
 		out[i] = alphabet[sum[i]&31]
+	}
+	if len(run.Opaque) > timeDigits && !strings.Contains(run.Opaque[:timeDigits], "~") {
+		copy(out, run.Opaque[:timeDigits])
 	}
 	return Run{Tenant: run.Tenant, Opaque: string(out)}
 }

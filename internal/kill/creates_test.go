@@ -36,11 +36,7 @@ func TestCreatesSurvive(t *testing.T) {
 			t.Errorf("run %s was acknowledged and is not listed", id)
 			continue
 		}
-		s := h.snapshot(id)
-		for deadline := time.Now().Add(patience); !terminal(s.Status) && time.Now().Before(deadline); s = h.snapshot(id) {
-			time.Sleep(time.Millisecond)
-		}
-		if s.Status != "completed" || s.tag() != tag {
+		if s := h.await(id); s.Status != "completed" || s.tag() != tag {
 			t.Errorf("run %s is %s with tag %q, want completed with tag %q", id, s.Status, s.tag(), tag)
 		}
 	}

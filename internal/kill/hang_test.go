@@ -1,13 +1,12 @@
 package kill
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // stubborn is a service whose first call never gets an answer.
@@ -40,7 +39,7 @@ func TestStopsWithHangingCall(t *testing.T) {
 	s := &stubborn{called: make(chan struct{}, 16)}
 	out := httptest.NewServer(s)
 	defer out.Close()
-	h := newHost(t, flags...)
+	h := newHost(t, append(flags, "--shutdown-grace", "1s")...)
 	h.start()
 	h.register(flow("hang", []any{post("call", out.URL), noop("z")}, chain("call", "z")))
 	id, err := h.create("hang", "t")
@@ -52,19 +51,11 @@ func TestStopsWithHangingCall(t *testing.T) {
 		t.Fatalf("SIGTERM with a call that hangs: %v", err)
 	}
 	h.start()
-	s2 := h.snapshot(id)
-	for deadline := time.Now().Add(patience); !terminal(s2.Status) && time.Now().Before(deadline); s2 = h.snapshot(id) {
-		time.Sleep(time.Millisecond)
-	}
+	end := h.await(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s2.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] {
+	if end.Status != "completed" || len(s.keys) != 2 || s.keys[0] != s.keys[1] {
 		docs, _ := h.log(id)
-		t.Errorf("the run is %s after calls with the keys %q\n%s", s2.Status, s.keys, mustText(docs))
+		t.Errorf("the run is %s after calls with the keys %q\n%s", end.Status, s.keys, strings.Join(asText(docs), "\n"))
 	}
-}
-
-func mustText(docs []json.RawMessage) string {
-	b, _ := json.MarshalIndent(docs, "", " ")
-	return string(b)
 }

@@ -84,16 +84,16 @@ func (w *load) verify(all []snapshot) {
 
 // story is a log read from its beginning.
 type story struct {
-	visits, attempt    map[string]int
-	active             map[string]bool
-	asked, resolved    map[string]int // by interrupt id
-	completed, started int
-	ends               int
+	visits, attempt map[string]int
+	active          map[string]bool
+	resolved        map[string]int // by interrupt id
+	started         int
+	ends            int
 }
 
 func (w *load) checkLog(s *snapshot, docs []json.RawMessage) {
 	t := w.h.t
-	st := story{visits: map[string]int{}, attempt: map[string]int{}, active: map[string]bool{}, asked: map[string]int{}, resolved: map[string]int{}}
+	st := story{visits: map[string]int{}, attempt: map[string]int{}, active: map[string]bool{}, resolved: map[string]int{}}
 	for i, doc := range docs {
 		var e event
 		if err := json.Unmarshal(doc, &e); err != nil {

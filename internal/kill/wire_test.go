@@ -3,6 +3,7 @@ package kill
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 )
 
 // The parts of the wire's documents that the tests look at.
@@ -58,6 +59,16 @@ func (h *host) snapshot(id string) snapshot {
 	h.t.Helper()
 	var s snapshot
 	h.get("/runs/"+segment(id), &s)
+	return s
+}
+
+// await waits until a run has ended, as long as there is hope.
+func (h *host) await(id string) snapshot {
+	h.t.Helper()
+	s := h.snapshot(id)
+	for deadline := time.Now().Add(patience); !terminal(s.Status) && time.Now().Before(deadline); s = h.snapshot(id) {
+		time.Sleep(time.Millisecond)
+	}
 	return s
 }
 

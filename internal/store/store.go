@@ -105,6 +105,12 @@ type Append struct {
 	Epoch       int64 // the epoch the caller read
 	ExpectedSeq int64 // the last sequence the caller read
 
+	// Scope, when creating, is the caller's name for what the run is about; empty
+	// for none. With Alone the step is refused with an Active error while another
+	// run of the tenant has this scope and is not over.
+	Scope string
+	Alone bool
+
 	// Row is the run's row after the step: all of it when creating, else its
 	// changing part (Status, Seq, Epoch, Instance, StartedAt, CompletedAt,
 	// WakeAt, CurrentNode, Notify, Error).
@@ -120,6 +126,13 @@ type Append struct {
 	// child runs this step starts. If one of them cannot be written, nothing is.
 	Also []*Append
 }
+
+// Active refuses a step that wants its scope alone: another run of it is not over.
+// Nothing was written.
+type Active struct{ Run ids.Run }
+
+// Error implements error.
+func (a Active) Error() string { return "store: run " + a.Run.String() + " of this scope is active" }
 
 // Settled names a child run's news by the child's sequence.
 type Settled struct {

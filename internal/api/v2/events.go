@@ -3,6 +3,7 @@ package v2
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -69,17 +70,12 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	}
 	// The cursor is looked at only once the caller may read the run, so that it
 	// never changes the answer for one he may not.
-	row, err := a.host.Head(r.Context(), c, id)
-	if err != nil {
+	if _, err := a.host.Head(r.Context(), c, id); err != nil {
 		return err
 	}
 	after, resumed, err := lastEventID(r)
 	if err != nil {
 		return err
-	}
-	if after > row.Seq {
-		// Going on from there would leave out whatever comes until then.
-		return problem.Invalid("Last-Event-ID", "the log has no event %d yet", after).With("lastSequence", row.Seq)
 	}
 	log, err := a.host.OpenLog(r.Context(), c, id, after)
 	if err != nil {
@@ -102,6 +98,8 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	return s.run(r.Context())
 }
 
+// lastEventID reads the cursor of a resumed stream. It is exclusive, and may lie
+// beyond the end of the log (spec v2 events.md §SSE frames).
 func lastEventID(r *api.Request) (after int64, resumed bool, err error) {
 	v := r.Header.Get("Last-Event-ID")
 	if v == "" {
@@ -113,11 +111,14 @@ func lastEventID(r *api.Request) (after int64, resumed bool, err error) {
 		}
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil {
-		return 0, false, problem.Invalid("Last-Event-ID", "is not the sequence of an event")
+	if err != nil || n > beyondAnyLog {
+		n = beyondAnyLog // digits alone: so large a number that no log comes there
 	}
 	return n, true, nil
 }
+
+// beyondAnyLog leaves room to count on.
+const beyondAnyLog = math.MaxInt64 - 1
 
 // stream sends one run's log to one subscriber.
 type stream struct {
@@ -246,6 +247,11 @@ func (a *API) folder(ctx context.Context, id ids.Run, after int64, resumed bool,
 	return func(e *event.Event) error {
 		if e.Seq <= s.Seq {
 			return nil
+		}
+		if e.Seq > s.Seq+1 { // the cursor lay ahead of the log
+			if s, err = a.host.FoldUpTo(ctx, id, e.Seq-1); err != nil {
+				return err
+			}
 		}
 		if err := s.Fold(e); err != nil {
 			return problem.Internal(err)

@@ -53,16 +53,16 @@ func (a *API) createRun(w http.ResponseWriter, r *api.Request, c identity.Caller
 	if v := r.Header.Get("OpenWOP-Force-Engine-Version"); v != "" {
 		return problem.New(problem.ForceEngineForbidden, "the engine version can be forced with test credentials only")
 	}
-	if v := r.Header.Get("OpenWOP-Dedup"); v != "" {
-		// Accepting it without enforcing it would let a duplicate run start.
-		return problem.New(problem.CapabilityNotProvided, "this host does not deduplicate runs by scope yet").With("header", "OpenWOP-Dedup")
+	dedup := r.Header.Values("OpenWOP-Dedup")
+	if len(dedup) > 1 || len(dedup) == 1 && dedup[0] != "enforce" {
+		return problem.Invalid("OpenWOP-Dedup", "the only value is enforce")
 	}
 	var b createBody
 	if err := a.body(w, r, &b, false); err != nil {
 		return err
 	}
 	out, err := a.host.CreateRun(r.Context(), c, host.CreateRun{
-		WorkflowID: string(b.WorkflowID), Inputs: b.Inputs, TenantID: string(b.TenantID), ScopeID: b.ScopeID,
+		WorkflowID: string(b.WorkflowID), Inputs: b.Inputs, TenantID: string(b.TenantID), ScopeID: b.ScopeID, Alone: len(dedup) == 1,
 		CallbackURL: string(b.CallbackURL), Residency: b.Residency, Mode: string(b.Mode),
 		EvalSuiteRef: string(b.EvalSuiteRef), AgentID: string(b.AgentID),
 		Configurable: b.Configurable, Tags: b.Tags, Metadata: b.Metadata,

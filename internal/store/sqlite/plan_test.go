@@ -12,7 +12,7 @@ func TestPlans(t *testing.T) {
 	for sql, index := range map[string]string{
 		selectRun: "PRIMARY KEY (tenant=? AND run_id=?)", selectCheckpoint: "PRIMARY KEY",
 		updateRun: "PRIMARY KEY (tenant=? AND run_id=?)", settleChild: "PRIMARY KEY", claimRun: "PRIMARY KEY",
-		selectSegments: "PRIMARY KEY (tenant=? AND run_id=? AND seq>?)",
+		selectSegments: "INDEX sqlite_autoindex_events_1 (tenant=? AND run_id=? AND seq>?)",
 		listAll:        "PRIMARY KEY (tenant=? AND run_id<?)", listCompleted: "PRIMARY KEY (tenant=? AND run_id<?)",
 		listStatus:     "runs_status (tenant=? AND status=? AND run_id<?)",
 		listWorkflow:   "runs_workflow (tenant=? AND workflow=? AND run_id<?)",

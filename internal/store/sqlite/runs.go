@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -49,8 +50,10 @@ func scanRuns(q *query) ([]store.Run, error) {
 }
 
 const (
-	insertRun = `INSERT INTO runs (` + runColumns + `)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+	insertRun = `INSERT INTO runs (` + runColumns + `, scope)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+	activeInScope = `SELECT run_id FROM runs WHERE tenant = ? AND scope = ?
+		AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`
 	updateRun = `UPDATE runs SET status = ?, seq = ?, epoch = ?, instance = ?, wake_at = ?,
 		started_at = ?, completed_at = ?, current_node = ?, notify = ?, error = ?
 		WHERE tenant = ? AND run_id = ? AND epoch = ? AND seq = ?`
@@ -61,11 +64,21 @@ const (
 func putRun(c *conn, a *store.Append) error {
 	r := &a.Row
 	if a.Create {
+		if a.Alone && a.Scope != "" {
+			other := store.Active{Run: ids.Run{Tenant: r.ID.Tenant}}
+			found, err := c.prep(activeInScope).text(r.ID.Tenant).text(a.Scope).one(func(r *row) { other.Run.Opaque = r.text() })
+			if err != nil {
+				return err
+			}
+			if found && other.Run != r.ID {
+				return other
+			}
+		}
 		n, err := c.prep(insertRun).text(r.ID.Tenant).text(r.ID.Opaque).
 			text(r.WorkflowID).text(r.WorkflowVersion).text(r.Status).int(r.Seq).int(r.Epoch).
 			optional(r.Instance).time(r.WakeAt).time(r.CreatedAt).time(r.StartedAt).time(r.CompletedAt).
 			text(r.CurrentNode).optional(r.Parent.Tenant).optional(r.Parent.Opaque).text(r.ParentNode).
-			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).change()
+			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).optional(a.Scope).change()
 		if err == nil && n == 0 {
 			return store.ErrExists
 		}

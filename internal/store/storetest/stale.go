@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -181,4 +183,42 @@ func checkpoints(e *env) {
 	l.grow(notes(300)...)
 	e.reopen()
 	want(last)
+}
+
+// alone is a step that is refused while another run of its scope is not over.
+func alone(e *env) {
+	create := func(tenant, scope string, alone bool) (*log, *store.Append) {
+		l := &log{e: e, row: e.newRow(e.id(tenant))}
+		a := l.next(note("begun"))
+		a.Create, a.Scope, a.Alone = true, scope, alone
+		return l, a
+	}
+	first, a := create("acme", "order-7", true)
+	e.ok(first.write(a))
+	_, a = create("acme", "order-7", true)
+	err := e.s.Runs().Append(e.ctx, a)
+	var active store.Active
+	if !errors.As(err, &active) || active.Run != first.row.ID {
+		e.Errorf("a second run of the scope: %v", err)
+	}
+	if _, err := e.s.Runs().Get(e.ctx, a.Row.ID); !errors.Is(err, store.ErrNotFound) {
+		e.Errorf("the refused run: %v", err)
+	}
+	// Another scope, another tenant, no scope, and not asking for it.
+	for _, c := range []struct {
+		tenant, scope string
+		alone         bool
+	}{{"acme", "order-8", true}, {"beta", "order-7", true}, {"acme", "", true}, {"acme", "order-7", false}} {
+		l, a := create(c.tenant, c.scope, c.alone)
+		e.ok(l.write(a))
+		over := l.next(note("over"))
+		over.Row.Status = "completed"
+		e.ok(l.write(over))
+	}
+	over := first.next(note("over"))
+	over.Row.Status = "failed"
+	e.ok(first.write(over))
+	again, a := create("acme", "order-7", true)
+	e.ok(again.write(a))
+	again.check()
 }

@@ -30,6 +30,7 @@ func Run(t *testing.T, open Open) {
 
 		{"stale steps", staleSteps},
 		{"create twice", createTwice},
+		{"alone in a scope", alone},
 		{"row only steps", rowOnlySteps},
 		{"reversed commit order", reversedCommitOrder},
 		{"steps of several runs", stepsOfSeveralRuns},

@@ -25,6 +25,7 @@ CREATE TABLE runs (
     tags             BLOB,
     owner            BLOB,
     error            BLOB,
+    scope            TEXT,
     PRIMARY KEY (tenant, run_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -40,10 +41,14 @@ CREATE INDEX runs_instance ON runs (instance)
 CREATE INDEX runs_status ON runs (tenant, status, run_id) WHERE status <> 'completed';
 CREATE INDEX runs_workflow ON runs (tenant, workflow, run_id);
 CREATE INDEX runs_parent ON runs (parent_tenant, parent_id, run_id) WHERE parent_id IS NOT NULL;
+-- At most one active run of a scope is wanted by callers who ask for that.
+CREATE INDEX runs_scope ON runs (tenant, scope)
+    WHERE scope IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled');
 CREATE INDEX runs_notify ON runs (run_id) WHERE notify = 1;
 
 -- One row per append (a segment): n events from seq on, their documents joined
--- by newlines. sealed is NULL or {"<seq>": <payload before masking>, ...}.
+-- by newlines. It keeps its rowid: in a tree of keys alone nearly every body would
+-- spill to a page of its own. sealed is NULL or {"<seq>": <payload before masking>, ...}.
 CREATE TABLE events (
     tenant TEXT NOT NULL,
     run_id TEXT NOT NULL,
@@ -52,7 +57,7 @@ CREATE TABLE events (
     body   BLOB NOT NULL,
     sealed BLOB,
     PRIMARY KEY (tenant, run_id, seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE checkpoints (
     tenant TEXT NOT NULL,

@@ -1,0 +1,109 @@
+package conformance
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// receiver is an endpoint of the suite's own that the host calls.
+type receiver struct {
+	url string
+
+	mu    sync.Mutex
+	got   []delivery
+	tasks []func(*probe)
+}
+
+// cutOff answers a call by breaking its connection.
+const cutOff = 0
+
+// delivery is one call of the receiver.
+type delivery struct {
+	header http.Header
+	body   []byte
+	status int
+}
+
+// receive starts a receiver that lives as long as the check. answer says how
+// the nth call with the same body is answered; nil takes everything.
+func (p *probe) receive(answer func(n int) int) *receiver {
+	r := &receiver{}
+	path := "/" + nonce() // so that nothing meant for another check counts here
+	handler := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !strings.HasPrefix(req.URL.Path, path) {
+			http.NotFound(w, req)
+			return
+		}
+		body, _ := io.ReadAll(io.LimitReader(req.Body, 1<<20))
+		status := r.take(req.Header, body, answer)
+		if status == cutOff {
+			panic(http.ErrAbortHandler)
+		}
+		if status >= 300 && status < 400 {
+			w.Header().Set("Location", path+"/elsewhere")
+		}
+		w.WriteHeader(status)
+	})
+	srv := httptest.NewUnstartedServer(handler)
+	if p.s.cfg.ReceiverListen != "" {
+		l, err := net.Listen("tcp", p.s.cfg.ReceiverListen)
+		if err != nil {
+			p.blocked("the receiver cannot listen on %s: %v", p.s.cfg.ReceiverListen, err)
+		}
+		srv.Listener.Close()
+		srv.Listener = l
+	}
+	srv.Start()
+	r.url = srv.URL + path
+	if p.s.cfg.ReceiverURL != "" {
+		r.url = strings.TrimRight(p.s.cfg.ReceiverURL, "/") + path
+	}
+	r.after(func(*probe) { srv.Close() })
+	p.mu.Lock()
+	p.receivers = append(p.receivers, r)
+	p.mu.Unlock()
+	return r
+}
+
+func (r *receiver) take(h http.Header, body []byte, answer func(int) int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 1
+	for _, d := range r.got {
+		if bytes.Equal(d.body, body) {
+			n++
+		}
+	}
+	status := http.StatusNoContent
+	if answer != nil {
+		status = answer(n)
+	}
+	r.got = append(r.got, delivery{header: h.Clone(), body: body, status: status})
+	return status
+}
+
+func (r *receiver) all() []delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]delivery(nil), r.got...)
+}
+
+// after registers something to do at the end; the last one comes first.
+func (r *receiver) after(task func(*probe)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tasks = append(r.tasks, task)
+}
+
+func (r *receiver) close(p *probe) {
+	for i := len(r.tasks) - 1; i >= 0; i-- {
+		r.tasks[i](p)
+	}
+}
+
+func containsText(b []byte, s string) bool { return bytes.Contains(b, []byte(s)) }
