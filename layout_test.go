@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,5 +218,38 @@ func TestEveryPackageSaysWhatItOwns(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(filepath.FromSlash(s.pkg), "doc.go")); err != nil {
 			t.Errorf("package %q has no doc.go", s.pkg)
 		}
+	}
+}
+
+// The page that says which test keeps which fault out names tests that exist.
+func TestDocumentedTestsExist(t *testing.T) {
+	b, err := os.ReadFile("docs/testing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(Test[A-Za-z0-9_]+)`").FindAllSubmatch(b, -1) {
+		missing[string(m[1])] = true
+	}
+	if len(missing) < 20 {
+		t.Fatalf("only %d tests are named", len(missing))
+	}
+	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		src, err := os.ReadFile(p)
+		for name := range missing {
+			if strings.Contains(string(src), "\nfunc "+name+"(") {
+				delete(missing, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range missing {
+		t.Errorf("%s does not exist", name)
 	}
 }
