@@ -49,10 +49,7 @@ func run(ctx context.Context, out io.Writer, data, listen string) (err error) {
 		}
 		defer os.RemoveAll(data)
 	}
-	// A program that talks to its own host brings the key along. A real one
-	// would read it from where it keeps its secrets.
-	const key = "embed-example-key-embed-example-key"
-	host, err := fermata.Open(ctx, fermata.Config{DataDir: data, BootstrapKey: key})
+	host, err := fermata.Open(ctx, fermata.Config{DataDir: data})
 	if err != nil {
 		return err
 	}
@@ -65,11 +62,7 @@ func run(ctx context.Context, out io.Writer, data, listen string) (err error) {
 	if err := host.Start(ctx); err != nil {
 		return err
 	}
-	// The client's calls go straight to the handler: nothing needs to listen.
-	c, err := client.New("http://embedded", key, client.WithTransport(client.InProcess(host.Handler())))
-	if err != nil {
-		return err
-	}
+	c := host.Client() // its calls stay in this process: nothing needs to listen
 	if _, err := c.PutWorkflow(ctx, workflow); err != nil {
 		return err
 	}
@@ -78,6 +71,9 @@ func run(ctx context.Context, out io.Writer, data, listen string) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "%s\n", outputs)
+	if key := host.FirstKey(); key != "" && listen != "" {
+		fmt.Fprintf(out, "the key for callers from outside, shown once: %s\n", key)
+	}
 	if listen == "" {
 		return nil
 	}
