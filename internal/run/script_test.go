@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
@@ -357,7 +358,7 @@ func (w *world) command(line string) error {
 		w.finish(arg, node.Result{}, node.Retry("upstream_unavailable", "%s", body))
 	case "answer":
 		who, value, _ := strings.Cut(body, " ")
-		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: owner(who).Subject})
+		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: owner(who).Subject, Judge: host.Approver(owner(who).Subject)})
 	case "advance":
 		d, err := time.ParseDuration(arg)
 		if err != nil {
