@@ -105,7 +105,7 @@ func TestWireTokenStatuses(t *testing.T) {
 		"other scheme": with(0, "ow1"), "truncated": good[:len(good)-1], "longer": good + "A", "no mac": strings.Join(part[:4], "."),
 		"mac of another": with(4, theirs[4]), "payload of another": with(3, theirs[3]), "line break": good + "%0A",
 		"other run": altered(id, other), "other node": altered(`"ok"`, `"no"`), "other intent": altered("resolve", "inspect"),
-		"other end": altered(`"expiresAt":"2`, `"expiresAt":"3`), "huge": strings.Repeat("a", 5000), "dots": "....",
+		"other end": altered(`"expiresAt":"2`, `"expiresAt":"3`), "huge": "ow2.hs256.k." + strings.Repeat("a", 20_000) + ".b", "dots": "....",
 	} {
 		for _, a := range []answer{s.look(bad), s.use(bad, yes)} {
 			if a.status != 401 || a.json["error"] != "interrupt_token_invalid" {
@@ -333,4 +333,45 @@ func TestWireTokenIsAdvertised(t *testing.T) {
 	if strings.Contains(string(i), "callbackDelivery") {
 		t.Errorf("%s", i)
 	}
+}
+
+// Many tokens of one principal are one vote (spec v2 interrupt.md §Approval).
+func TestWireTokensAreOneVote(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(flow("two", []any{step("ok", "core.approvalGate", map[string]any{"title": "?", "requiredApprovals": 2})}, []any{}))
+	id := s.run("two")
+	s.await(id, "waiting-approval")
+	ann := s.key("ann-key-ann-key-ann-key-ann-key-ann-key", "default", "approvals:respond")
+	first := s.token(id, "ok")
+	for _, token := range []string{first, first, s.token(id, "ok")} {
+		if a := s.use(token, yes).want(t, 200); a.str("status") != "waiting-approval" {
+			t.Fatalf("%s", a.body)
+		}
+	}
+	s.answer(id, "ok", yes).want(t, 200)
+	if st := s.snapshot(id)["status"]; st != "waiting-approval" {
+		t.Fatalf("%v after one principal's votes", st)
+	}
+	s.use(s.issue(id, "ok", nil, "Authorization", ann).want(t, 201).str("token"), yes).want(t, 200)
+	s.await(id, "completed")
+	s.use(first, yes).refused(t, 409, "interrupt_already_resolved")
+}
+
+// A token for an external event needs no credential either, and the answer must
+// fit what is waited for.
+func TestWireTokenOfAnEvent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(flow("pay", []any{step("paid", "core.interrupt", map[string]any{
+		"kind": "external-event", "data": map[string]any{"eventType": "paid", "correlation": map[string]any{"order": "7"}},
+		"resumeSchema": map[string]any{"type": "object", "required": []string{"amount"}},
+	})}, []any{}))
+	id := s.run("pay")
+	s.await(id, "waiting-external")
+	token := s.token(id, "paid")
+	s.use(token, map[string]any{"order": "8", "amount": 1}).refused(t, 400, "validation_error")
+	s.use(token, map[string]any{"order": "7"}).refused(t, 400, "validation_error")
+	s.use(token, map[string]any{"order": "7", "amount": 1}).want(t, 200)
+	s.await(id, "completed")
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/node"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -108,4 +109,13 @@ func (t *turn) expire(step *flow.Step, n *Node) {
 	}
 	t.say(event.InterruptResolved, step.Node.ID, p)
 	t.continueAfter(step, n)
+}
+
+// Said is the answer's exchange as a node is given it.
+func (a *Answer) Said() []node.Said {
+	var out []node.Said
+	for _, s := range a.Exchange {
+		out = append(out, node.Said{By: s.By, At: s.At, Value: []byte(s.Value)})
+	}
+	return out
 }

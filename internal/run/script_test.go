@@ -138,7 +138,7 @@ func (w *world) call(step *flow.Step, x run.Execute) run.NodeResult {
 	if x.Wake != nil {
 		in.Wake = &node.Wake{State: stdjson.RawMessage(x.Saved), Timer: x.Wake.Timer}
 		if a := x.Wake.Answer; a != nil {
-			in.Wake.Answer = &node.Answer{InterruptID: a.InterruptID, Kind: a.Kind, Value: stdjson.RawMessage(a.Value), Action: a.Action, TimedOut: a.TimedOut, By: a.By}
+			in.Wake.Answer = &node.Answer{InterruptID: a.InterruptID, Kind: a.Kind, Value: stdjson.RawMessage(a.Value), Action: a.Action, TimedOut: a.TimedOut, By: a.By, Exchange: a.Said()}
 		}
 		if x.Wake.Children {
 			for _, c := range w.s.Children(x.NodeID) {
@@ -366,6 +366,12 @@ func (w *world) command(line string) error {
 		}
 		w.now = w.now.Add(d)
 		return w.decide(run.Tick{})
+	case "later": // time passes, but no timer is heard
+		d, err := time.ParseDuration(arg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.now = w.now.Add(d)
 	case "cancel":
 		return w.decide(run.Cancel{Reason: rest, By: "alice"})
 	case "pause":

@@ -29,9 +29,9 @@ const (
 // MinSecret is the least length of a key, in bytes: that of its MAC.
 const MinSecret = sha256.Size
 
-// MaxLength bounds a token. The longest ids there are make a shorter one; what
-// is longer is refused before anything is computed over it.
-const MaxLength = 4096
+// MaxLength bounds a token. The longest ids and chains of actors make a shorter
+// one; what is longer is refused before anything is computed over it.
+const MaxLength = 16 << 10
 
 // ErrInvalid: not a token that this key has signed. It says no more on purpose.
 var ErrInvalid = errors.New("not a valid interrupt token")
