@@ -212,6 +212,11 @@ func (h *Host) Client() *client.Client {
 	return c
 }
 
+// RotateTokenKey makes a new key for interrupt tokens and returns its id. Tokens
+// given out before stay good until they expire. Without it a key is replaced
+// after thirty days.
+func (h *Host) RotateTokenKey(ctx context.Context) (string, error) { return h.host.RotateTokenKey(ctx) }
+
 // FirstKey is the API key made for an empty data folder. It is known only to
 // the process that made it, and empty on every later start.
 func (h *Host) FirstKey() string { return h.firstKey }

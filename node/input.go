@@ -77,6 +77,17 @@ type Answer struct {
 	Action      string          // approvals: accept, reject, refine, edit-accept; timeout for a deadline passed
 	TimedOut    bool
 	By          string // opaque id of who answered
+
+	// Exchange is what was asked while an approval stayed open, oldest first. Of
+	// a long exchange it is the newest part; the run's log holds all of it.
+	Exchange []Said
+}
+
+// Said is one ask of an approval, or an answer to one.
+type Said struct {
+	By    string // opaque id of who said it
+	At    time.Time
+	Value json.RawMessage
 }
 
 // ChildResult is the state of one child run.

@@ -133,7 +133,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := problem.From(err)
 	if e.Status() >= 500 {
 		id := s.rid.Next(time.Now())
-		s.log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "correlationId", id, "err", err)
+		s.log.Error("a request failed", "method", r.Method, "path", Shown(r.URL.Path), "correlationId", id, "err", err)
 		e = e.With("correlationId", id)
 	}
 	Fail(w, e)
@@ -141,7 +141,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, allowed []string) {
 	if len(allowed) == 0 {
-		Fail(w, problem.New(problem.NotFound, "no such operation").With("path", r.URL.Path))
+		Fail(w, problem.New(problem.NotFound, "no such operation").With("path", Shown(r.URL.Path)))
 		return
 	}
 	// No code is registered at 405: the envelope says not_found, the status and

@@ -66,11 +66,24 @@ func decide(a *node.Answer, offered []string) (map[string]json.RawMessage, error
 		out["artifactData"] = v.EditedArtifactData
 	}
 	put("feedback", v.Feedback)
+	put("exchange", exchange(a.Exchange))
 	put("decidedBy", v.DecidedBy)
 	if a.By != "" {
 		out["decidedBy"] = quote(a.By)
 	}
 	return out, nil
+}
+
+// exchange lists what was asked before the decision; nothing if nothing was.
+func exchange(said []node.Said) json.RawMessage {
+	if len(said) == 0 {
+		return nil
+	}
+	list := make([]json.RawMessage, len(said))
+	for i, s := range said {
+		list[i] = object{{"by", quote(s.By)}, {"at", quote(s.At.UTC().Format("2006-01-02T15:04:05.000Z"))}, {"value", orNull(s.Value)}}.raw()
+	}
+	return array(list)
 }
 
 func rejected(action, message string) *node.Error {

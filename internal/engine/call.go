@@ -150,7 +150,7 @@ func (e *Engine) wake(s *run.State, x run.Execute, t *turn) *node.Wake {
 	if a := x.Wake.Answer; a != nil {
 		w.Answer = &node.Answer{
 			InterruptID: a.InterruptID, Kind: a.Kind, Value: json.RawMessage(a.Value),
-			Action: a.Action, TimedOut: a.TimedOut, By: a.By,
+			Action: a.Action, TimedOut: a.TimedOut, By: a.By, Exchange: a.Said(),
 		}
 	}
 	if !x.Wake.Children {

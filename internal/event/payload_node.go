@@ -105,6 +105,17 @@ type Resolution struct {
 	Action             string         `json:"action,omitzero"`
 	RefineFeedback     jsontext.Value `json:"refineFeedback,omitzero"`
 	EditedArtifactData jsontext.Value `json:"editedArtifactData,omitzero"`
+	X                  *ResolutionX   `json:"x-fermata,omitzero"`
+}
+
+// ResolutionX records by what right an answer was given. A replay reads it and
+// never decides it again (spec v2 interrupt.md §Approver enforcement).
+type ResolutionX struct {
+	// Eligibility of who answered an approval: listed, or open to everybody who
+	// may answer at all.
+	Eligibility string `json:"eligibility,omitzero"`
+	// Via is token for an answer that came with an interrupt token.
+	Via string `json:"via,omitzero"`
 }
 
 // Chunk is the payload of output.chunk.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json"
 )
 
@@ -39,6 +40,11 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"maxRequestBodyBytes": h.cfg.Limits.MaxBodyBytes,
 		}),
 		"eventLog": record("claims-check", nil),
+		// Groups and roles are not resolved here, so neither kind is claimed; nor
+		// is anything delivered to a callback.
+		"interrupt": record("witnessable-gated", map[string]any{
+			"tokenAlgs": []string{token.HS256}, "refKinds": []string{"principal"},
+		}),
 		"runList": record("witnessable-gated", map[string]any{
 			"maxPageSize": h.cfg.Limits.MaxPageSize, "filters": []string{"workflowId", "status"},
 		}),

@@ -43,6 +43,7 @@ type Host struct {
 	engine *engine.Engine
 	clock  clock.Clock
 	cache  *snapshots
+	keys   *tokenKeys
 }
 
 // New makes a host.
@@ -50,7 +51,10 @@ func New(cfg Config) *Host {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
-	return &Host{cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20)}
+	return &Host{
+		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
+	}
 }
 
 // Limits are the bounds in force.

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"slices"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -17,11 +19,37 @@ func (h *Host) ResolveInterrupt(ctx context.Context, c identity.Caller, id ids.R
 	if err := h.admit(c, identity.ApprovalsRespond, id); err != nil {
 		return "", err
 	}
-	if len(value) == 0 {
+	return h.answer(ctx, id, run.Resolve{NodeID: nodeID, Value: value, Subject: c.Subject})
+}
+
+// answer is the one way in which an interrupt is answered, by whatever route
+// the answer comes.
+func (h *Host) answer(ctx context.Context, id ids.Run, c run.Resolve) (string, error) {
+	if len(c.Value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
-	out := h.engine.Do(ctx, id, run.Resolve{NodeID: nodeID, Value: value, Subject: c.Subject})
+	c.Judge = Approver(c.Subject)
+	out := h.engine.Do(ctx, id, c)
 	return out.Status, out.Err
+}
+
+// Approver judges for one party which interrupts it may answer (spec v2
+// interrupt.md §Approver enforcement). It is asked for every answer, whatever
+// the route, after the right to answer at all. Group and role references are
+// ignored, as they must be by a host that advertises neither kind.
+func Approver(by event.Subject) run.Judge {
+	return func(i *run.Interrupt) (string, error) {
+		list := i.Approvers()
+		switch {
+		case i.Request.Kind != "approval":
+			return "", nil
+		case len(list) == 0:
+			return "open", nil
+		case slices.Contains(list, by.SubjectID):
+			return "listed", nil
+		}
+		return "", problem.New(problem.Forbidden, "you are not among the approvers of this gate").With("reason", "not-an-approver")
+	}
 }
 
 // OpenInterrupt is one entry of the caller's inbox.

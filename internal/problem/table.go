@@ -23,6 +23,7 @@ const (
 	ProtocolVersionUnsupported Code = "protocol_version_unsupported"
 	Unauthenticated            Code = "unauthenticated"
 	KeyRevoked                 Code = "key_revoked"
+	InterruptTokenInvalid      Code = "interrupt_token_invalid"
 	CredentialRevoked          Code = "credential_revoked"
 	Forbidden                  Code = "forbidden"
 	IDTenantMismatch           Code = "id_tenant_mismatch"
@@ -70,7 +71,7 @@ var groups = map[int][]Code{
 	http.StatusUnauthorized: {
 		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
 		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", "identity_unresolvable",
-		"identity_unverified", "interrupt_token_invalid", KeyRevoked, "sender_constraint_missing",
+		"identity_unverified", InterruptTokenInvalid, KeyRevoked, "sender_constraint_missing",
 		Unauthenticated,
 	},
 	http.StatusForbidden: {

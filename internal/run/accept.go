@@ -3,6 +3,7 @@ package run
 import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/node"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -37,14 +38,17 @@ func verdictOf(i *Interrupt, value jsontext.Value) answer {
 }
 
 // accept records an answer that has been checked.
-func (t *turn) accept(step *flow.Step, n *Node, a answer, value jsontext.Value, by event.Subject) {
+func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground string) {
 	i := n.Interrupt
 	if a.vote {
-		a = i.count(a, principal(&by))
+		a = i.count(a, principal(&c.Subject))
 	}
 	p := event.Resolution{
 		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
-		ResumeValue: value, ResolvedBy: &by, Action: a.action,
+		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
+	}
+	if ground != "" || c.Via != "" {
+		p.X = &event.ResolutionX{Eligibility: ground, Via: c.Via}
 	}
 	if a.open {
 		t.say(event.ApprovalReceived, step.Node.ID, p)
@@ -105,4 +109,13 @@ func (t *turn) expire(step *flow.Step, n *Node) {
 	}
 	t.say(event.InterruptResolved, step.Node.ID, p)
 	t.continueAfter(step, n)
+}
+
+// Said is the answer's exchange as a node is given it.
+func (a *Answer) Said() []node.Said {
+	var out []node.Said
+	for _, s := range a.Exchange {
+		out = append(out, node.Said{By: s.By, At: s.At, Value: []byte(s.Value)})
+	}
+	return out
 }

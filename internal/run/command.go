@@ -52,7 +52,15 @@ type Resolve struct {
 	InterruptID ids.Run // zero: the one the node holds
 	Value       jsontext.Value
 	Subject     event.Subject
+	Via         string // token, or empty
+	Judge       Judge  // nil: a gate that lists its approvers stays shut
 }
+
+// Judge says whether somebody may answer an interrupt, and on what ground (an
+// event.ResolutionX). It is given from outside, where authorization lives, and
+// asked within the turn, where the interrupt cannot change. It is a pure
+// function: whatever it must look up has been looked up before.
+type Judge func(*Interrupt) (ground string, err error)
 
 // ChildNews tells a parent its child's status.
 type ChildNews struct {

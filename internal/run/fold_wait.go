@@ -55,7 +55,11 @@ func foldVote(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if n.Interrupt == nil || p.ResolvedBy == nil || p.Action == "" {
+	if n.Interrupt == nil || p.ResolvedBy == nil {
+		return nil
+	}
+	if p.Action == "" { // no vote: a question, or an answer to one
+		n.Interrupt.say(Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue})
 		return nil
 	}
 	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")
@@ -71,6 +75,29 @@ func (i *Interrupt) vote(principal string, accept bool) {
 		}
 	}
 	i.Votes = append(i.Votes, Vote{principal, accept})
+}
+
+// How much of an exchange a state keeps. All of it stays in the log.
+const (
+	maxSaid      = 32
+	maxSaidBytes = 16 << 10
+)
+
+// say adds to the exchange, at the cost of its oldest part where it grows long:
+// a gate may be asked for years.
+func (i *Interrupt) say(s Said) {
+	if len(s.Value) > maxSaidBytes {
+		return
+	}
+	kept := append(i.Exchange[:len(i.Exchange):len(i.Exchange)], s)
+	size, from := 0, len(kept)
+	for from > 0 && len(kept)-from < maxSaid {
+		if size += len(kept[from-1].Value); size > maxSaidBytes {
+			break
+		}
+		from--
+	}
+	i.Exchange = kept[from:]
 }
 
 func principal(s *event.Subject) string { return s.Issuer + " " + s.SubjectID }
@@ -89,6 +116,7 @@ func foldResolution(s *State, e *event.Event) error {
 		a.By = p.ResolvedBy.SubjectID
 	}
 	if n.Interrupt != nil {
+		a.Exchange = n.Interrupt.Exchange
 		if s.Answers == nil {
 			s.Answers = map[string]*Answer{}
 		}

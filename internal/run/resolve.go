@@ -5,7 +5,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/expr"
-	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/jsonschema"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json"
@@ -14,38 +14,57 @@ import (
 
 // resolve answers a node's interrupt (spec v2 interrupt.md §Resolve surfaces).
 func (t *turn) resolve(c Resolve) error {
-	s := t.s
-	step, n, ok := s.node(c.NodeID)
-	if !ok {
-		return problem.New(problem.NotFound, "no such node in this run").With("nodeId", c.NodeID)
+	i, err := t.s.Open(c.NodeID, c.InterruptID)
+	if problem.Is(err, problem.NotFound) && t.early(c) {
+		return t.keep(c)
 	}
-	if s.Ended != "" || s.Closing != nil {
-		return problem.New(problem.InterruptAlreadyResolved, "the run is no longer waiting").With("runStatus", s.Status())
-	}
-	if n.Interrupt == nil || !c.InterruptID.IsZero() && n.Interrupt.ID != c.InterruptID {
-		return t.early(step, n, c)
-	}
-	if err := t.check(n.Interrupt, c.Value); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := eligible(n.Interrupt, c.Subject); err != nil {
+	if x := i.ExpiresAt; !x.IsZero() && !t.now.Before(x) {
+		// Its timer has not been heard yet, but time alone has decided.
+		return problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", c.NodeID)
+	}
+	ground, err := c.judge(i)
+	if err != nil {
 		return err
 	}
-	t.accept(step, n, verdictOf(n.Interrupt, c.Value), c.Value, c.Subject)
+	if err := t.check(i, c.Value); err != nil {
+		return err
+	}
+	step, n, _ := t.s.node(c.NodeID)
+	t.accept(step, n, verdictOf(i, c.Value), c, ground)
 	t.advance()
 	return nil
 }
 
-// early deals with an answer no open interrupt of the node fits: too late, kept
-// for later where the node takes external events, or never wanted.
-func (t *turn) early(step *flow.Step, n *Node, c Resolve) error {
+// Open finds the open interrupt of a node; with an id, that very one. Without,
+// a node that has not asked yet is not found, which leaves room for early
+// answers; an id proves that it was asked once (spec v2 interrupt.md §Errors).
+func (s *State) Open(nodeID string, id ids.Run) (*Interrupt, error) {
+	_, n, ok := s.node(nodeID)
+	switch {
+	case !ok:
+		return nil, problem.New(problem.NotFound, "no such node in this run").With("nodeId", nodeID)
+	case s.Ended != "" || s.Closing != nil:
+		return nil, problem.New(problem.InterruptAlreadyResolved, "the run is no longer waiting").With("runStatus", s.Status())
+	case n.Interrupt != nil && (id.IsZero() || n.Interrupt.ID == id):
+		return n.Interrupt, nil
+	case !id.IsZero() || n.Asked > 0 && n.Phase != Idle:
+		return nil, problem.New(problem.InterruptAlreadyResolved, "the interrupt has been resolved already").With("nodeId", nodeID)
+	}
+	return nil, problem.New(problem.NotFound, "the node does not wait for an answer").With("nodeId", nodeID)
+}
+
+// early reports whether an answer that no interrupt waits for is one that its
+// node takes in advance: an external event.
+func (t *turn) early(c Resolve) bool {
+	step, n, ok := t.s.node(c.NodeID)
+	return ok && step.Type.Early != nil && step.Type.Early([]byte(step.Node.Config)) && !n.Phase.final()
+}
+
+func (t *turn) keep(c Resolve) error {
 	s := t.s
-	if n.Asked > 0 && n.Phase != Idle {
-		return problem.New(problem.InterruptAlreadyResolved, "the interrupt has been resolved already").With("nodeId", c.NodeID)
-	}
-	if step.Type.Early == nil || !step.Type.Early([]byte(step.Node.Config)) || n.Phase.final() || !c.InterruptID.IsZero() {
-		return problem.New(problem.NotFound, "the node does not wait for an answer").With("nodeId", c.NodeID)
-	}
 	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
 		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
 	}
@@ -238,14 +257,23 @@ func checkCorrelation(i *Interrupt, value jsontext.Value) error {
 	return nil
 }
 
-// eligible refuses who is not on the list of approvers (spec v2 interrupt.md
-// §Approver enforcement).
-func eligible(i *Interrupt, by event.Subject) error {
+// Approvers lists who alone may answer; none means everybody who may answer at
+// all. Only an approval can restrict it.
+func (i *Interrupt) Approvers() []string {
 	if i.Request.Kind != "approval" {
 		return nil
 	}
-	if list := i.approval().ApproversList; len(list) > 0 && !slices.Contains(list, by.SubjectID) {
-		return problem.New(problem.Forbidden, "you are not among the approvers of this gate").With("reason", "not-an-approver")
+	return i.approval().ApproversList
+}
+
+// judge asks whether the answer may count. Without a judge a gate that lists
+// its approvers stays shut.
+func (c *Resolve) judge(i *Interrupt) (string, error) {
+	if c.Judge != nil {
+		return c.Judge(i)
 	}
-	return nil
+	if len(i.Approvers()) > 0 {
+		return "", problem.New(problem.Forbidden, "this gate lists its approvers").With("reason", "not-an-approver")
+	}
+	return "", nil
 }

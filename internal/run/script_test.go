@@ -16,6 +16,7 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
@@ -137,7 +138,7 @@ func (w *world) call(step *flow.Step, x run.Execute) run.NodeResult {
 	if x.Wake != nil {
 		in.Wake = &node.Wake{State: stdjson.RawMessage(x.Saved), Timer: x.Wake.Timer}
 		if a := x.Wake.Answer; a != nil {
-			in.Wake.Answer = &node.Answer{InterruptID: a.InterruptID, Kind: a.Kind, Value: stdjson.RawMessage(a.Value), Action: a.Action, TimedOut: a.TimedOut, By: a.By}
+			in.Wake.Answer = &node.Answer{InterruptID: a.InterruptID, Kind: a.Kind, Value: stdjson.RawMessage(a.Value), Action: a.Action, TimedOut: a.TimedOut, By: a.By, Exchange: a.Said()}
 		}
 		if x.Wake.Children {
 			for _, c := range w.s.Children(x.NodeID) {
@@ -357,7 +358,7 @@ func (w *world) command(line string) error {
 		w.finish(arg, node.Result{}, node.Retry("upstream_unavailable", "%s", body))
 	case "answer":
 		who, value, _ := strings.Cut(body, " ")
-		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: owner(who).Subject})
+		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: owner(who).Subject, Judge: host.Approver(owner(who).Subject)})
 	case "advance":
 		d, err := time.ParseDuration(arg)
 		if err != nil {
@@ -365,6 +366,12 @@ func (w *world) command(line string) error {
 		}
 		w.now = w.now.Add(d)
 		return w.decide(run.Tick{})
+	case "later": // time passes, but no timer is heard
+		d, err := time.ParseDuration(arg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.now = w.now.Add(d)
 	case "cancel":
 		return w.decide(run.Cancel{Reason: rest, By: "alice"})
 	case "pause":

@@ -166,6 +166,15 @@ type Interrupt struct {
 	OpenedAt  time.Time       `json:"openedAt"`
 	ExpiresAt time.Time       `json:"expiresAt,omitzero"`
 	Votes     []Vote          `json:"votes,omitzero"`
+	Exchange  []Said          `json:"exchange,omitzero"` // the newest of what was asked
+}
+
+// Said is one ask of an approval: the gate stays open for it (spec v2
+// interrupt.md §Approval).
+type Said struct {
+	By    string         `json:"by"`
+	At    time.Time      `json:"at"`
+	Value jsontext.Value `json:"value"`
 }
 
 // Vote is one principal's vote on an approval that needs several.
@@ -182,6 +191,7 @@ type Answer struct {
 	Action      string         `json:"action,omitzero"`
 	TimedOut    bool           `json:"timedOut,omitzero"`
 	By          string         `json:"by,omitzero"`
+	Exchange    []Said         `json:"exchange,omitzero"`
 }
 
 // Signal is an answer that came before its node began to wait.

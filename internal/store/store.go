@@ -32,6 +32,7 @@ type Store interface {
 	Ownership() Ownership
 	Workflows() Workflows
 	Keys() Keys
+	Secrets() Secrets
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error

@@ -119,3 +119,14 @@ func TestHarmlessAttributesStay(t *testing.T) {
 		}
 	}
 }
+
+func TestInterruptTokensAreHidden(t *testing.T) {
+	const token = "ow2.hs256.it-AbCd.eyJydW5JZCI6ImFjbWUvcnVuIn0.UG6Rl3KHdAF0vVyTr7mfxP6d8m8aA2ZA85qZpZ95rMI"
+	for _, format := range []string{"text", "json"} {
+		l, b := logger(t, Options{Format: format})
+		l.Info("GET /interrupts/"+token, "path", "/interrupts/"+token+"/x", "scheme", "ow2.hs256")
+		if s := b.String(); strings.Contains(s, "eyJ") || strings.Contains(s, "UG6R") || !strings.Contains(s, "ow2.hs256") {
+			t.Errorf("%s", s)
+		}
+	}
+}

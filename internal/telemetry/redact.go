@@ -19,12 +19,13 @@ var secretKeys = []string{
 }
 
 // secretValues are what gives a secret away wherever it turns up: an API key of
-// ours, and what follows the name of a scheme as a credential does.
-var secretValues = regexp.MustCompile(`fermata_[A-Za-z0-9_-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9+/=._~-]{8,}|(?i:\bbasic\s+)[A-Za-z0-9+/=]{16,}`)
+// ours, an interrupt token, and what follows the name of a scheme as a credential
+// does.
+var secretValues = regexp.MustCompile(`fermata_[A-Za-z0-9_-]{16,}|ow2\.[A-Za-z0-9._~-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9+/=._~-]{8,}|(?i:\bbasic\s+)[A-Za-z0-9+/=]{16,}`)
 
 // Scrub takes secrets out of a text.
 func Scrub(s string) string {
-	if !strings.Contains(s, "fermata_") && !mayHoldScheme(s) {
+	if !strings.Contains(s, "fermata_") && !strings.Contains(s, "ow2.") && !mayHoldScheme(s) {
 		return s
 	}
 	return secretValues.ReplaceAllStringFunc(s, func(m string) string {

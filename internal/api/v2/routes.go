@@ -102,6 +102,7 @@ func (a *API) routes() []api.Route {
 			Errors: []int{409, 413, 415}, Handle: a.as(a.resolveInterrupt),
 		},
 	}
+	rs = append(rs, a.tokenRoutes()...)
 	return append(rs, a.hostRoutes(limit, cursor)...)
 }
 
@@ -143,6 +144,14 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Method: "GET", Pattern: "/host/fermata/interrupts", ID: "listInterrupts", Scope: identity.RunsRead,
 			Summary: "What the caller's runs wait for.", Query: []api.Param{limit, cursor}, Returns: object("A page of open interrupts."),
 			Handle: a.as(a.listInterrupts),
+		},
+		{
+			Method: "POST", Pattern: "/host/fermata/runs/{runId}/interrupts/{nodeId}/tokens", ID: "issueInterruptToken",
+			Scope: identity.ApprovalsRespond, Summary: "Get a token for what a node waits for, to pass on.",
+			Body: &api.Body{Optional: true, Schema: `{"type":"object","additionalProperties":false,"properties":{` +
+				`"intent":{"type":"string","enum":["resolve","inspect"]},"expiresInSeconds":{"type":"integer","minimum":1,"maximum":604800}}}`},
+			Returns: map[int]api.Response{201: {Description: "The token. It is shown this once.", Schema: `{"type":"object"}`}},
+			Errors:  []int{409, 413, 415}, Handle: a.as(a.issueToken),
 		},
 		{
 			Method: "GET", Pattern: "/host/fermata/live", ID: "live", Summary: "The process is up.",

@@ -226,27 +226,3 @@ func (a *API) bulkCancel(w http.ResponseWriter, r *api.Request, c identity.Calle
 	}
 	return api.JSON(w, http.StatusOK, map[string]any{"results": out})
 }
-
-type resolveBody struct {
-	ResumeValue jsontext.Value `json:"resumeValue"`
-}
-
-func (a *API) resolveInterrupt(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
-	id, err := r.RunID("runId")
-	if err != nil {
-		return err
-	}
-	nodeID, err := r.Authored("nodeId")
-	if err != nil {
-		return err
-	}
-	var b resolveBody
-	if err := a.body(w, r, &b, false); err != nil {
-		return err
-	}
-	status, err := a.host.ResolveInterrupt(r.Context(), c, id, nodeID, b.ResumeValue)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, http.StatusOK, statusBody{RunID: id.String(), NodeID: nodeID, Status: status})
-}

@@ -85,6 +85,10 @@ func (e *env) every(ctx context.Context, l *log) map[string]error {
 	keep("ByHash", err)
 	_, err = k.Count(ctx)
 	keep("Count", err)
+	keep("Secrets.Add", e.s.Secrets().Add(ctx, store.Secret{Purpose: "late", ID: "late", Value: []byte("late"), CreatedAt: e.now}))
+	_, err = e.s.Secrets().List(ctx, "late")
+	keep("Secrets.List", err)
+	keep("Secrets.Drop", e.s.Secrets().Drop(ctx, "late", "late"))
 	return errs
 }
 

@@ -64,6 +64,7 @@ func Run(t *testing.T, open Open) {
 		{"workflow list", workflowList},
 		{"workflow delete", workflowDelete},
 		{"keys", keys},
+		{"secrets", secrets},
 
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
