@@ -32,6 +32,7 @@ type Store interface {
 	Ownership() Ownership
 	Workflows() Workflows
 	Keys() Keys
+	Idempotency() Idempotency
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error

@@ -64,6 +64,13 @@ func Run(t *testing.T, open Open) {
 		{"workflow delete", workflowDelete},
 		{"keys", keys},
 
+		{"idempotency records", idempotencyRecords},
+		{"idempotency release", idempotencyRelease},
+		{"idempotency takeover", idempotencyTakeover},
+		{"idempotency race", idempotencyRace},
+		{"idempotency purge", idempotencyPurge},
+		{"idempotency malformed", idempotencyMalformed},
+
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
 		{"readers beside a writer", readersBesideWriter},
