@@ -33,7 +33,9 @@ func (e *Engine) Create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 	if err := e.store.Runs().Append(ctx, ap); err != nil {
 		t.giveUp()
 		if errors.Is(err, store.ErrExists) {
-			return Outcome{}, problem.New(problem.VersionConflict, "a run with this id exists already")
+			p := problem.New(problem.VersionConflict, "a run with this id exists already")
+			p.Cause = err
+			return Outcome{}, p
 		}
 		return Outcome{}, refusal(err)
 	}

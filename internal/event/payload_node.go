@@ -105,6 +105,13 @@ type Resolution struct {
 	Action             string         `json:"action,omitzero"`
 	RefineFeedback     jsontext.Value `json:"refineFeedback,omitzero"`
 	EditedArtifactData jsontext.Value `json:"editedArtifactData,omitzero"`
+	X                  *ResolutionX   `json:"x-fermata,omitzero"`
+}
+
+// ResolutionX names the request that brought an answer by a hash, so that its
+// repetition is known from the log (spec v2 idempotency.md §Layer 1).
+type ResolutionX struct {
+	Request string `json:"request,omitzero"`
 }
 
 // Chunk is the payload of output.chunk.

@@ -20,7 +20,11 @@ func (h *Host) ResolveInterrupt(ctx context.Context, c identity.Caller, id ids.R
 	if len(value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
-	out := h.engine.Do(ctx, id, run.Resolve{NodeID: nodeID, Value: value, Subject: c.Subject})
+	try := attemptIn(ctx)
+	if status, done, err := h.answered(ctx, try, id, nodeID); done || err != nil {
+		return status, err
+	}
+	out := h.engine.Do(ctx, id, run.Resolve{NodeID: nodeID, Value: value, Subject: c.Subject, Request: try.mark})
 	return out.Status, out.Err
 }
 

@@ -37,14 +37,17 @@ func verdictOf(i *Interrupt, value jsontext.Value) answer {
 }
 
 // accept records an answer that has been checked.
-func (t *turn) accept(step *flow.Step, n *Node, a answer, value jsontext.Value, by event.Subject) {
+func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve) {
 	i := n.Interrupt
 	if a.vote {
-		a = i.count(a, principal(&by))
+		a = i.count(a, principal(&c.Subject))
 	}
 	p := event.Resolution{
 		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
-		ResumeValue: value, ResolvedBy: &by, Action: a.action,
+		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
+	}
+	if c.Request != "" {
+		p.X = &event.ResolutionX{Request: c.Request}
 	}
 	if a.open {
 		t.say(event.ApprovalReceived, step.Node.ID, p)

@@ -52,6 +52,7 @@ type Resolve struct {
 	InterruptID ids.Run // zero: the one the node holds
 	Value       jsontext.Value
 	Subject     event.Subject
+	Request     string // hash that names the request, for its repetition; may be empty
 }
 
 // ChildNews tells a parent its child's status.

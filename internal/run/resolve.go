@@ -31,7 +31,7 @@ func (t *turn) resolve(c Resolve) error {
 	if err := eligible(n.Interrupt, c.Subject); err != nil {
 		return err
 	}
-	t.accept(step, n, verdictOf(n.Interrupt, c.Value), c.Value, c.Subject)
+	t.accept(step, n, verdictOf(n.Interrupt, c.Value), c)
 	t.advance()
 	return nil
 }
@@ -49,7 +49,7 @@ func (t *turn) early(step *flow.Step, n *Node, c Resolve) error {
 	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
 		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
 	}
-	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject}})
+	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject, Request: c.Request}})
 	return nil
 }
 

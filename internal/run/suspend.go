@@ -63,7 +63,7 @@ func (t *turn) useSignal(step *flow.Step, n *Node) {
 		}
 		at := i
 		t.note("debug", step.Node.ID, "kept answer used", &event.Mark{Taken: &at})
-		t.accept(step, n, verdictOf(n.Interrupt, sig.Value), sig.Value, sig.Subject)
+		t.accept(step, n, verdictOf(n.Interrupt, sig.Value), Resolve{Value: sig.Value, Subject: sig.Subject})
 		return
 	}
 }
