@@ -58,10 +58,9 @@ func (h *Host) Once(ctx context.Context, c identity.Caller, k Keyed, do func(con
 			late = h.clock.After(h.cfg.Limits.MaxInFlightWait)
 		}
 		if first {
-			out, verdict, err := h.lead(ctx, f, name, k.Digest, do)
-			h.flights.leave(name, f)
-			if verdict != heldElsewhere {
-				return out, verdict == replay, err
+			out, v, err := h.lead(ctx, f, name, k.Digest, do)
+			if v != heldElsewhere {
+				return out, v == replay, err
 			}
 			if late == nil {
 				late = h.clock.After(h.cfg.Limits.MaxInFlightWait)
@@ -106,6 +105,7 @@ const (
 // lead claims a request for this process's first caller and, if it is granted,
 // lets it happen.
 func (h *Host) lead(ctx context.Context, f *flight, name recordName, digest [sha256.Size]byte, do func(context.Context) (store.Outcome, error)) (out store.Outcome, v verdict, err error) {
+	defer h.flights.leave(name, f) // even if do panics
 	if !h.engine.Working() {
 		return out, acted, unavailable()
 	}
