@@ -19,11 +19,14 @@ func begin(work func(context.Context)) *background {
 	return b
 }
 
-// end returns once the work has ended. Work that never began is over.
-func (b *background) end() {
+// end returns once the work has ended, or ctx has. Work that never began is over.
+func (b *background) end(ctx context.Context) {
 	if b == nil {
 		return
 	}
 	b.cancel()
-	<-b.done
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+	}
 }

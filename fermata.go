@@ -195,7 +195,7 @@ func (h *Host) Start(ctx context.Context) error {
 // end until ctx is done, ends open streams and closes the store. What was cut
 // off goes on at the next start.
 func (h *Host) Stop(ctx context.Context) error {
-	h.sweeper.end()
+	h.sweeper.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
 	return errors.Join(err, h.store.Close())
