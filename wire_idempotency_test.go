@@ -136,7 +136,6 @@ func TestWireEveryMutationReplays(t *testing.T) {
 		method, path, key string
 		body              any
 		first             answer
-		runs              int
 	}
 	var all []sent
 	for i, r := range s.host.Routes() {

@@ -87,8 +87,13 @@ func (h *Host) Once(ctx context.Context, c identity.Caller, k Keyed, do func(con
 				return out, false, mismatch()
 			}
 		}
-		if f.outcome != nil {
+		switch {
+		case f.outcome != nil:
 			return *f.outcome, true, nil
+		case f.holds:
+			// The first came to nothing that lasts. This one was sent beside it, and
+			// of the two only one may happen.
+			return out, false, inFlight()
 		}
 	}
 }

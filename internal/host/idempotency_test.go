@@ -280,6 +280,40 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// TestBesideAFailure: of requests sent beside each other one happens, even if it
+// comes to nothing that lasts. Those sent afterwards are tries of their own.
+func TestBesideAFailure(t *testing.T) {
+	t.Parallel()
+	c := newClock(defaultWait)
+	l := open(t, t.TempDir(), c)
+	for key, refusal := range map[string]*problem.Error{
+		aKey + "1": problem.New(problem.InternalError, "no"), aKey + "2": problem.Invalid("tags", "no"),
+	} {
+		begun, gate, errs := make(chan struct{}), make(chan struct{}), make(chan error, 2)
+		go func() {
+			_, _, err := l.Once(t.Context(), ann, keyedBy(key, "d"), func(context.Context) (store.Outcome, error) {
+				close(begun)
+				<-gate
+				return store.Outcome{}, refusal
+			})
+			errs <- err
+		}()
+		<-begun
+		n := 0
+		go func() { _, _, err := l.Once(t.Context(), ann, keyedBy(key, "d"), said(&n, "late")); errs <- err }()
+		<-c.waits
+		close(gate)
+		codes := map[problem.Code]int{}
+		for range 2 {
+			codes[problem.From(<-errs).Code]++
+		}
+		if codes[refusal.Code] != 1 || codes[problem.IdempotencyInFlight] != 1 || n != 0 {
+			t.Errorf("%v, %d executions beside", codes, n)
+		}
+		l.wants(t, keyedBy(key, "d"), said(&n, "done"), "done", false)
+	}
+}
+
 // TestCallerGoesAway: what was begun for a caller is finished and recorded.
 func TestCallerGoesAway(t *testing.T) {
 	t.Parallel()

@@ -3,8 +3,10 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/store"
@@ -171,6 +173,34 @@ func idempotencyRace(e *env) {
 		// All are one instance's, which keeps its own requests apart.
 		same(e, "attempts", len(attempts), writers)
 		same(e, "runs", len(runs), 1)
+	}
+}
+
+// idempotencyRivals: of two instances that claim one request, one is granted it,
+// whether or not the backend lets both be alive.
+func idempotencyRivals(e *env) {
+	hosts := []string{"host-1", "host-2"}
+	for _, h := range hosts {
+		e.register(h)
+	}
+	var granted [writers]atomic.Int64
+	var wg sync.WaitGroup
+	for n := range writers {
+		for _, h := range hosts {
+			wg.Go(func() {
+				_, mine, err := e.s.Idempotency().Claim(e.ctx, e.request("acme", "createRun", fmt.Sprint(n), "d", h))
+				if err != nil && !errors.Is(err, store.ErrNotFound) {
+					e.Errorf("claim: %v", err)
+				}
+				if mine {
+					granted[n].Add(1)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for n := range granted {
+		same(e, "grants", granted[n].Load(), 1)
 	}
 }
 

@@ -68,6 +68,7 @@ func Run(t *testing.T, open Open) {
 		{"idempotency release", idempotencyRelease},
 		{"idempotency takeover", idempotencyTakeover},
 		{"idempotency race", idempotencyRace},
+		{"idempotency rivals", idempotencyRivals},
 		{"idempotency purge", idempotencyPurge},
 		{"idempotency malformed", idempotencyMalformed},
 
