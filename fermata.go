@@ -91,6 +91,7 @@ type Host struct {
 	keys     *identity.APIKeys
 	api      *v2.API
 	firstKey string
+	sweeper  *background
 }
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
@@ -183,13 +184,18 @@ func (h *Host) RegisterNode(t node.Type) error { return h.catalog.add(t) }
 // Start begins to run workflows, first those an earlier process left behind.
 func (h *Host) Start(ctx context.Context) error {
 	h.catalog.freeze()
-	return h.engine.Start(ctx)
+	if err := h.engine.Start(ctx); err != nil {
+		return err
+	}
+	h.sweeper = begin(h.host.Sweep)
+	return nil
 }
 
 // Stop ends the host: it takes on no more work, lets executing nodes come to an
 // end until ctx is done, ends open streams and closes the store. What was cut
 // off goes on at the next start.
 func (h *Host) Stop(ctx context.Context) error {
+	h.sweeper.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
 	return errors.Join(err, h.store.Close())

@@ -53,7 +53,7 @@ func samples() []sample {
 		NodeID: "n1", InterruptID: waitID, Kind: "approval", Reason: "timeout", ResumeValue: raw(`{"action":"refine"}`),
 		ResolvedBy: new(subject(true)), Decision: "granted", Action: "refine",
 		RefineFeedback: raw(`{"scope":"section","sectionPath":"$.a","itemIds":["i"],"tags":["t"],"text":"more"}`), EditedArtifactData: raw(`[1]`),
-		X: &event.ResolutionX{Eligibility: "listed", Via: "token"},
+		X: &event.ResolutionX{Eligibility: "listed", Via: "token", Request: "r"},
 	}
 	unresolved := event.Resolution{NodeID: "n1", InterruptID: waitID}
 	return []sample{

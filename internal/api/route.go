@@ -20,6 +20,10 @@ type Route struct {
 	// capacity for calls.
 	Stream bool
 
+	// ReadOnly marks operations that change nothing although their method is not
+	// GET: no key is needed to send them again.
+	ReadOnly bool
+
 	Query   []Param
 	Headers []Param
 	Body    *Body            // nil for an operation without a request body
@@ -28,6 +32,16 @@ type Route struct {
 
 	Handle func(w http.ResponseWriter, r *Request) error
 }
+
+// The headers of requests that may be sent again (spec v2 idempotency.md §Layer 1).
+const (
+	KeyHeader    = "Idempotency-Key"
+	ReplayHeader = "OpenWOP-Idempotent-Replay"
+)
+
+// Mutates reports whether the operation changes something, and so honours an
+// Idempotency-Key.
+func (r *Route) Mutates() bool { return r.Method != http.MethodGet && !r.ReadOnly }
 
 // Param is a query or header parameter.
 type Param struct {

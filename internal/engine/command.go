@@ -53,7 +53,9 @@ func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 			return Outcome{}, p
 		}
 		if errors.Is(err, store.ErrExists) {
-			return Outcome{}, problem.New(problem.VersionConflict, "a run with this id exists already")
+			p := problem.New(problem.VersionConflict, "a run with this id exists already")
+			p.Cause = err
+			return Outcome{}, p
 		}
 		return Outcome{}, refusal(err)
 	}

@@ -108,14 +108,18 @@ type Resolution struct {
 	X                  *ResolutionX   `json:"x-fermata,omitzero"`
 }
 
-// ResolutionX records by what right an answer was given. A replay reads it and
-// never decides it again (spec v2 interrupt.md §Approver enforcement).
+// ResolutionX records by what right an answer was given, and which request brought
+// it. A replay reads it and never decides it again (spec v2 interrupt.md §Approver
+// enforcement).
 type ResolutionX struct {
 	// Eligibility of who answered an approval: listed, or open to everybody who
 	// may answer at all.
 	Eligibility string `json:"eligibility,omitzero"`
 	// Via is token for an answer that came with an interrupt token.
 	Via string `json:"via,omitzero"`
+	// Request names the request by a hash, so that its repetition is known from
+	// the log (spec v2 idempotency.md §Layer 1).
+	Request string `json:"request,omitzero"`
 }
 
 // Chunk is the payload of output.chunk.

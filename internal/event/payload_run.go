@@ -180,6 +180,7 @@ type ChildKey struct {
 type SignalMark struct {
 	Value   jsontext.Value `json:"value"`
 	Subject Subject        `json:"subject"`
+	Request string         `json:"request,omitzero"` // as ResolutionX
 }
 
 // ClosingMark records that the run is on its way to a terminal state and waits

@@ -52,6 +52,9 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"fermata.host": map[string]any{"path": "/host/fermata/"},
 		},
 	}
+	// The family idempotency is absent although every mutating operation honours a
+	// key: advertising it binds effect identity and its ledger, which are not wired
+	// (spec v2 idempotency.md §Layer 2; ADR 10).
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})
 	}

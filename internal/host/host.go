@@ -2,6 +2,7 @@ package host
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/engine"
@@ -28,28 +29,46 @@ type Limits struct {
 	MaxBodyBytes int // of a request body
 	MaxPageSize  int // of a list
 	MaxBulk      int // run ids in one bulk cancel
+
+	// KeyRetention is how long the answer to a request with an Idempotency-Key
+	// is kept: 24 hours or more. MaxInFlightWait is how long such a request waits
+	// for an earlier one of the same key.
+	KeyRetention    time.Duration
+	MaxInFlightWait time.Duration
 }
 
 // DefaultLimits are the bounds of a host whose operator set none. The body
 // bound leaves headroom for the envelope around a payload of 4 MB.
 func DefaultLimits() Limits {
-	return Limits{MaxBodyBytes: 5 << 20, MaxPageSize: 200, MaxBulk: 100}
+	return Limits{
+		MaxBodyBytes: 5 << 20, MaxPageSize: 200, MaxBulk: 100,
+		KeyRetention: defaultRetention, MaxInFlightWait: defaultWait,
+	}
 }
 
 // Host answers the use cases. It is safe for concurrent use.
 type Host struct {
-	cfg    Config
-	store  store.Store
-	engine *engine.Engine
-	clock  clock.Clock
-	cache  *snapshots
-	keys   *tokenKeys
+	cfg     Config
+	store   store.Store
+	engine  *engine.Engine
+	clock   clock.Clock
+	cache   *snapshots
+	keys    *tokenKeys
+	flights flights
 }
 
 // New makes a host.
 func New(cfg Config) *Host {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
+	}
+	lim := &cfg.Limits
+	if lim.KeyRetention == 0 {
+		lim.KeyRetention = defaultRetention
+	}
+	lim.KeyRetention = max(lim.KeyRetention, minRetention)
+	if lim.MaxInFlightWait == 0 {
+		lim.MaxInFlightWait = defaultWait
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
@@ -60,12 +79,13 @@ func New(cfg Config) *Host {
 // Limits are the bounds in force.
 func (h *Host) Limits() Limits { return h.cfg.Limits }
 
-// allow refuses a caller whose credential lacks a scope.
+// allow refuses a caller whose credential lacks a scope. None asks for no more
+// than a credential.
 func (h *Host) allow(c identity.Caller, scope string) error {
 	if c.Tenant() == "" {
 		return problem.New(problem.Unauthenticated, "a credential is required")
 	}
-	if !c.Holds(scope) {
+	if scope != "" && !c.Holds(scope) {
 		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
 	}
 	return nil

@@ -28,7 +28,11 @@ func (h *Host) answer(ctx context.Context, id ids.Run, c run.Resolve) (string, e
 	if len(c.Value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
-	c.Judge = Approver(c.Subject)
+	try := attemptIn(ctx)
+	if status, done, err := h.answered(ctx, try, id, c.NodeID); done || err != nil {
+		return status, err
+	}
+	c.Judge, c.Request = Approver(c.Subject), try.mark
 	out := h.engine.Do(ctx, id, c)
 	return out.Status, out.Err
 }

@@ -31,7 +31,14 @@ func (h *Host) CancelRun(ctx context.Context, c identity.Caller, id ids.Run, rea
 	if err := checkReason(reason); err != nil {
 		return "", err
 	}
+	return h.cancel(ctx, c, id, reason)
+}
+
+func (h *Host) cancel(ctx context.Context, c identity.Caller, id ids.Run, reason string) (string, error) {
 	out := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
+	if attemptIn(ctx).reached(out.Err, problem.RunTerminal, isCancelled) {
+		return run.Cancelled, nil
+	}
 	return out.Status, out.Err
 }
 
@@ -77,8 +84,7 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 			continue
 		}
 		wg.Go(func() {
-			o := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
-			out[i].Status, out[i].Err = o.Status, o.Err
+			out[i].Status, out[i].Err = h.cancel(ctx, c, id, reason)
 		})
 	}
 	wg.Wait()
@@ -106,6 +112,9 @@ func (h *Host) PauseRun(ctx context.Context, c identity.Caller, id ids.Run, reas
 		return time.Time{}, err
 	}
 	out := h.engine.Do(ctx, id, run.Pause{Reason: reason, DrainPolicy: policy})
+	if attemptIn(ctx).reached(out.Err, problem.RunStateConflict, isPaused) {
+		return time.Time{}, nil
+	}
 	if out.Err != nil || out.Status != run.Paused {
 		return time.Time{}, out.Err
 	}
@@ -121,5 +130,8 @@ func (h *Host) ResumeRun(ctx context.Context, c identity.Caller, id ids.Run, rea
 		return time.Time{}, err
 	}
 	out := h.engine.Do(ctx, id, run.Resume{Reason: reason})
+	if attemptIn(ctx).reached(out.Err, problem.RunStateConflict, isNotPaused) {
+		return time.Time{}, nil
+	}
 	return out.At, out.Err
 }

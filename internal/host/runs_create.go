@@ -59,6 +59,10 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := checkOptions(r); err != nil {
 		return Created{}, err
 	}
+	try := attemptIn(ctx)
+	if out, done, err := h.created(ctx, try); done || err != nil {
+		return out, err
+	}
 	wf, err := h.engine.Definitions().Get(ctx, c.Tenant(), r.WorkflowID, "")
 	if errors.Is(err, store.ErrNotFound) {
 		return Created{}, problem.New(problem.NotFound, "no workflow %q", r.WorkflowID).With("workflowId", r.WorkflowID)
@@ -78,7 +82,10 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if r.Transport == "" {
 		r.Transport = "rest"
 	}
-	id := h.engine.NewID(c.Tenant())
+	id := try.run // chosen before the claim was written, so that it is the same in every try
+	if id.IsZero() {
+		id = h.engine.NewID(c.Tenant())
+	}
 	create := h.engine.Create
 	if r.Alone {
 		create = h.engine.CreateAlone
@@ -87,6 +94,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
 		Configurable: r.Configurable, ScopeID: r.ScopeID,
 	})
+	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
+		if out, done, err := h.created(ctx, try); done || err != nil {
+			return out, err
+		}
+	}
 	if err != nil {
 		return Created{}, err
 	}

@@ -104,6 +104,9 @@ func (h *Host) open(ctx context.Context, id ids.Run, nodeID string, interrupt id
 // Grant is what a verified token permits. Only OpenToken makes one.
 type Grant struct{ claims token.Claims }
 
+// Caller is whom the token speaks for. The token is its only right.
+func (g Grant) Caller() identity.Caller { return identity.Caller{Subject: g.claims.Subject} }
+
 // OpenToken verifies a token for an intent, and reads nothing but keys: whoever
 // comes without a good one learns nothing and costs nothing. A token whose time
 // is over says so, whatever has become of its interrupt.

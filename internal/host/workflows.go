@@ -163,6 +163,10 @@ func (h *Host) DeleteWorkflow(ctx context.Context, c identity.Caller, id string)
 		return err
 	}
 	err := h.store.Workflows().Delete(ctx, c.Tenant(), id)
+	if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
+		// Hidden, by an earlier try or otherwise, unless there never was one.
+		_, err = h.store.Workflows().Versions(ctx, c.Tenant(), id)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return problem.New(problem.NotFound, "no workflow %q", id).With("workflowId", id)
 	}

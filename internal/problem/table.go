@@ -34,6 +34,9 @@ const (
 	RunStateConflict           Code = "run_state_conflict"
 	RunAlreadyActive           Code = "run_already_active"
 	VersionConflict            Code = "version_conflict"
+	IdempotencyKeyInvalid      Code = "idempotency_key_invalid"
+	IdempotencyKeyMismatch     Code = "idempotency_key_mismatch"
+	IdempotencyInFlight        Code = "idempotency_in_flight"
 	InterruptCancelled         Code = "interrupt_cancelled"
 	InterruptExpired           Code = "interrupt_expired"
 	PayloadTooLarge            Code = "payload_too_large"
@@ -59,7 +62,7 @@ const (
 var groups = map[int][]Code{
 	http.StatusBadRequest: {
 		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
-		"delegation_chain_cyclic", "delegation_chain_too_long", "idempotency_key_invalid",
+		"delegation_chain_cyclic", "delegation_chain_too_long", IdempotencyKeyInvalid,
 		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
 		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
 		"pack_lockfile_incomplete", "pack_peer_dependency_missing", "pack_peer_dependency_undefined",
@@ -86,8 +89,8 @@ var groups = map[int][]Code{
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},
 	http.StatusConflict: {
-		"connection_provider_conflict", "envelope_correlation_conflict", "idempotency_in_flight",
-		"idempotency_key_mismatch", InterruptAlreadyResolved, "pack_dependency_conflict",
+		"connection_provider_conflict", "envelope_correlation_conflict", IdempotencyInFlight,
+		IdempotencyKeyMismatch, InterruptAlreadyResolved, "pack_dependency_conflict",
 		"pack_integrity_mismatch", "replay_context_summary_unavailable", "replay_diverged_at_refusal",
 		"replay_memory_snapshot_unavailable", RunAlreadyActive, RunStateConflict, RunTerminal,
 		VersionConflict, "workspace_conflict",

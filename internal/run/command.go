@@ -54,6 +54,7 @@ type Resolve struct {
 	Subject     event.Subject
 	Via         string // token, or empty
 	Judge       Judge  // nil: a gate that lists its approvers stays shut
+	Request     string // hash that names the request, for its repetition; may be empty
 }
 
 // Judge says whether somebody may answer an interrupt, and on what ground (an

@@ -68,7 +68,7 @@ func (t *turn) keep(c Resolve) error {
 	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
 		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
 	}
-	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject}})
+	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject, Request: c.Request}})
 	return nil
 }
 

@@ -33,6 +33,7 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Idempotency() Idempotency
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error

@@ -146,6 +146,12 @@ func (b *builder) responses(op *operation, r *api.Route) error {
 			b.doc.Components.Headers[versionName] = versionHeader
 			res.Headers = map[string]header{versionKey: {Ref: "#/components/headers/" + versionName}}
 		}
+		if r.Mutates() {
+			if res.Headers == nil {
+				res.Headers = map[string]header{}
+			}
+			res.Headers[api.ReplayHeader] = replayHeader
+		}
 		if err := b.content(res, answer); err != nil {
 			return fmt.Errorf("answer %d: %w", status, err)
 		}

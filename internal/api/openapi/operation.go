@@ -54,6 +54,11 @@ var versionHeader = header{
 	Schema:      map[string]any{"type": "string", "pattern": versionForm},
 }
 
+var replayHeader = header{
+	Description: "true if this is the recorded answer to an earlier request with the same Idempotency-Key.",
+	Schema:      map[string]any{"const": "true"},
+}
+
 // securityOf says which scopes a caller must hold; a public operation needs no
 // credential at all.
 func securityOf(scope string) []map[string][]string {
@@ -127,7 +132,8 @@ func (b *builder) refusal(status int) (string, error) {
 		Headers: map[string]header{versionKey: {Ref: "#/components/headers/" + versionName}},
 		Content: map[string]media{"application/json": {s}},
 	}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	switch status {
+	case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		res.Headers["Retry-After"] = header{
 			Description: "Seconds to wait before trying again.",
 			Schema:      map[string]any{"type": "integer", "minimum": 0},

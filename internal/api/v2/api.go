@@ -77,7 +77,8 @@ func negotiate(w http.ResponseWriter, r *http.Request, route *api.Route) error {
 // handler is an operation of an authenticated caller.
 type handler func(w http.ResponseWriter, r *api.Request, c identity.Caller) error
 
-// as authenticates before anything about the request is looked at.
+// as authenticates before anything about the request is looked at. Behind it,
+// whatever changes something honours an Idempotency-Key.
 func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, ok := identity.FromContext(r.Context())
@@ -86,6 +87,9 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 			if c, err = a.keys.Authenticate(r.Context(), r.Header.Get("Authorization")); err != nil {
 				return err
 			}
+		}
+		if r.Route.Mutates() {
+			return a.once(w, r, c, h)
 		}
 		return h(w, r, c)
 	}

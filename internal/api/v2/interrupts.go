@@ -86,7 +86,15 @@ func (a *API) inspectByToken(w http.ResponseWriter, r *api.Request, g host.Grant
 	return api.JSON(w, http.StatusOK, v)
 }
 
+// resolveByToken honours an Idempotency-Key as every answer does, in the name of
+// whom the token speaks for.
 func (a *API) resolveByToken(w http.ResponseWriter, r *api.Request, g host.Grant) error {
+	return a.once(w, r, g.Caller(), func(w http.ResponseWriter, r *api.Request, _ identity.Caller) error {
+		return a.answerByToken(w, r, g)
+	})
+}
+
+func (a *API) answerByToken(w http.ResponseWriter, r *api.Request, g host.Grant) error {
 	var b resolveBody
 	if err := a.body(w, r, &b, false); err != nil {
 		return err

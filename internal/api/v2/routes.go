@@ -36,7 +36,6 @@ func (a *API) routes() []api.Route {
 		{
 			Method: "POST", Pattern: "/runs", ID: "createRun", Spec: "runs.md §Create", Protocol: true,
 			Summary: "Start a run.", Scope: identity.RunsCreate, Body: &api.Body{Schema: "create-run-request"},
-			Headers: []api.Param{{Name: "Idempotency-Key", Schema: text, Description: "Taken note of by a later version of this host."}},
 			Returns: map[int]api.Response{201: {Description: "The run is durable and under way.", Schema: "create-run-response"}},
 			Errors:  []int{409, 413, 415, 422, 503}, Handle: a.as(a.createRun),
 		},
@@ -103,7 +102,14 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
-	return append(rs, a.hostRoutes(limit, cursor)...)
+	rs = append(rs, a.hostRoutes(limit, cursor)...)
+	for i := range rs {
+		if r := &rs[i]; r.Mutates() {
+			r.Headers = append(r.Headers, keyed)
+			r.Errors = append(r.Errors, 409)
+		}
+	}
+	return rs
 }
 
 // hostRoutes are the host's own operations (spec v2 versioning.md §5).
@@ -136,7 +142,7 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Handle: a.as(a.deleteWorkflow),
 		},
 		{
-			Method: "POST", Pattern: "/host/fermata/workflows:validate", ID: "validateWorkflow", Scope: identity.ManifestRead,
+			Method: "POST", Pattern: "/host/fermata/workflows:validate", ID: "validateWorkflow", Scope: identity.ManifestRead, ReadOnly: true,
 			Summary: "Check a definition without registering it.", Body: &api.Body{Schema: "workflow-definition"},
 			Returns: object("The definition is valid."), Errors: []int{422}, Handle: a.as(a.validateWorkflow),
 		},
@@ -148,6 +154,7 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 		{
 			Method: "POST", Pattern: "/host/fermata/runs/{runId}/interrupts/{nodeId}/tokens", ID: "issueInterruptToken",
 			Scope: identity.ApprovalsRespond, Summary: "Get a token for what a node waits for, to pass on.",
+			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Optional: true, Schema: `{"type":"object","additionalProperties":false,"properties":{` +
 				`"intent":{"type":"string","enum":["resolve","inspect"]},"expiresInSeconds":{"type":"integer","minimum":1,"maximum":604800}}}`},
 			Returns: map[int]api.Response{201: {Description: "The token. It is shown this once.", Schema: `{"type":"object"}`}},

@@ -23,6 +23,9 @@ func TestPlans(t *testing.T) {
 		interruptPlace: "PRIMARY KEY", closeInterrupt: "PRIMARY KEY",
 		getVersion: "PRIMARY KEY (tenant=? AND id=? AND version=?)", getLatest: "workflows_latest (tenant=? AND id=?)",
 		listLatest: "workflows_latest (tenant=? AND id>?)", keyByHash: "(hash=?)",
+		selectRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)", takeRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)",
+		finishRecord: "PRIMARY KEY", releaseRecord: "PRIMARY KEY", forgetRecord: "PRIMARY KEY",
+		purgeRecords: "idempotency_expires (expires_at<?)",
 	} {
 		plan := explain(t, s, sql)
 		if !strings.Contains(plan, index) {

@@ -107,6 +107,9 @@ func (s *Store) Workflows() store.Workflows { return workflows{s} }
 // Keys implements store.Store.
 func (s *Store) Keys() store.Keys { return keys{s} }
 
+// Idempotency implements store.Store.
+func (s *Store) Idempotency() store.Idempotency { return idempotency{s} }
+
 // Ping implements store.Store.
 func (s *Store) Ping(ctx context.Context) error {
 	err := s.readers.read(ctx, func(c *conn) error {

@@ -66,6 +66,14 @@ func Run(t *testing.T, open Open) {
 		{"keys", keys},
 		{"secrets", secrets},
 
+		{"idempotency records", idempotencyRecords},
+		{"idempotency release", idempotencyRelease},
+		{"idempotency takeover", idempotencyTakeover},
+		{"idempotency race", idempotencyRace},
+		{"idempotency rivals", idempotencyRivals},
+		{"idempotency purge", idempotencyPurge},
+		{"idempotency malformed", idempotencyMalformed},
+
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
 		{"readers beside a writer", readersBesideWriter},
