@@ -71,12 +71,18 @@ func describe(v []byte) string {
 // explain turns an error of CEL's evaluation into one that says where and what.
 // Programs keep no syntax tree; the source is parsed again, because a failure is
 // rare and a program is not.
-func (p *Program) explain(s Scope, err error) *Error {
+func (p *Program) explain(s Scope, err error) (out *Error) {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) {
 		return failf(p.source, "the evaluation is too expensive (its limit is a cost of %d)", MaxCost)
 	}
-	out := failf(p.source, "%s", tidy(err.Error()))
+	out = failf(p.source, "%s", tidy(err.Error()))
+	plain := out.Message
+	defer func() {
+		if out.Message == plain {
+			out.Message = discreet(plain)
+		}
+	}()
 	var at *types.Err
 	if !errors.As(err, &at) {
 		return out
@@ -101,6 +107,19 @@ func (p *Program) explain(s Scope, err error) *Error {
 	}
 	out.place(tree.SourceInfo().GetStartLocation(node.ID()))
 	return out
+}
+
+// discreet leaves out of a message of CEL's what it quotes of the data: the data
+// may be secret, and the message is shown to everybody.
+func discreet(message string) string {
+	cut := "\"'`"
+	if absence(message) || strings.Contains(message, "pattern") || strings.Contains(message, "regexp") {
+		cut += ":"
+	}
+	if at := strings.IndexAny(message, cut); at > 0 {
+		message = strings.TrimRight(message[:at], " ")
+	}
+	return message
 }
 
 func absence(message string) bool {

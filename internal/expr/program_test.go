@@ -161,7 +161,7 @@ func TestEvalErrors(t *testing.T) {
 		{`[variables.order.items.map(i, [i.zzz])]`, `column 33: i has no member "zzz"`, "i.zzz"},
 		{`loop.nope + 1`, `column 5: loop has no member "nope"`, "loop.nope"},
 		{"1 +\n variables.nope", `line 2, column 11: variables has no member "nope"`, "variables.nope"},
-		{`variables[inputs.a[0]]`, `column 10: no such key: 1`, ""},
+		{`variables[inputs.a[0]]`, `column 10: no such key`, ""},
 		{`variables.x + 1`, `the number 1e400 is too large to compute with`, ""},
 		{`variables.s + 1`, `column 13: string + int cannot be computed`, ""},
 		{`variables.s > 3`, `column 13: string > int cannot be computed`, ""},
@@ -173,7 +173,7 @@ func TestEvalErrors(t *testing.T) {
 		{`{1: 2}`, `the key 1 of a map is not a string`, ""},
 		{`int`, `a value of type type has no form in JSON`, ""},
 		{`[1, "a"].sort()`, `column 14: string and int cannot be put in order`, ""},
-		{`variables.name.matches(variables.name + "(")`, `column 23: the pattern is invalid: missing closing ): José(`, ""},
+		{`variables.name.matches(variables.name + "(")`, `column 23: the pattern is invalid`, ""},
 		{`lists.range(10001)`, `column 12: lists.range: size 10001 exceeds maximum allowed (10000)`, ""},
 	} {
 		got, err := eval(t, c.source)

@@ -138,6 +138,7 @@ func (c *compiler) findLoops() {
 	}
 	for n := range w.Loops {
 		loop := &w.Loops[n]
+		c.trim(loop)
 		for s := range loop.in {
 			loop.Body = append(loop.Body, s)
 			w.Steps[s].Loops = append(w.Steps[s].Loops, n)
@@ -162,6 +163,28 @@ func (c *compiler) grow(loop *Loop, latch int) {
 		loop.in[at] = true
 		for _, l := range c.w.Steps[at].In {
 			stack = append(stack, c.w.Links[l].From)
+		}
+	}
+}
+
+// trim takes out of a loop what lies ahead of it: a step that leads into the middle
+// of a loop, but is not reached from its header, does its work once.
+func (c *compiler) trim(loop *Loop) {
+	seen := map[int]bool{loop.Header: true}
+	stack := []int{loop.Header}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, l := range c.w.Steps[at].Out {
+			if to := c.w.Links[l].To; loop.in[to] && !seen[to] {
+				seen[to] = true
+				stack = append(stack, to)
+			}
+		}
+	}
+	for s := range loop.in {
+		if !seen[s] {
+			delete(loop.in, s)
 		}
 	}
 }

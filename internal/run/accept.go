@@ -51,7 +51,7 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground stri
 		p.X = &x
 	}
 	if a.open {
-		t.say(event.ApprovalReceived, step.Node.ID, p)
+		t.sayAnswer(event.ApprovalReceived, step, p)
 		return
 	}
 	p.Decision = a.decision
@@ -61,8 +61,25 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground stri
 	if a.action == "edit-accept" {
 		p.EditedArtifactData = a.parsed.EditedArtifactData
 	}
-	t.say(event.InterruptResolved, step.Node.ID, p)
+	t.sayAnswer(event.InterruptResolved, step, p)
 	t.continueAfter(step, n)
+}
+
+// sayAnswer records an answer. Where a node's outputs are sensitive, the answer
+// they come from is too; only what was decided is left to see.
+func (t *turn) sayAnswer(typ event.Type, step *flow.Step, p event.Resolution) {
+	d := event.Draft{Type: typ, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
+	if step.HasSensitive() {
+		if masked, changed := maskValue(t.s.wf, p.ResumeValue); changed {
+			d.Sealed = d.Payload
+			p.ResumeValue, p.RefineFeedback = masked, nil
+			if len(p.EditedArtifactData) > 0 {
+				p.EditedArtifactData = masked
+			}
+			d.Payload = event.Encode(p)
+		}
+	}
+	t.emit(d)
 }
 
 // continueAfter lets a node go on behind its answer, unless the run stands

@@ -291,8 +291,8 @@ func (c *Channel) shown() jsontext.Value {
 func (s *State) channelValues(masked bool) jsontext.Value {
 	m := map[string]jsontext.Value{}
 	for name, c := range s.Channels {
-		if c.Loose {
-			continue
+		if c.Loose && masked {
+			continue // shown among the variables
 		}
 		v := c.shown()
 		if m[name] = v; masked && c.Hidden {

@@ -92,13 +92,10 @@ func choose(start, later, branch bool) verdict {
 	return skipUpstream
 }
 
-// outcome is what a link carries now. A link that leaves a loop without having
-// been taken is not final before the loop is: the next round may take it.
+// outcome is what a link carries now. A link that leaves a loop is not final
+// before the loop is over: the next round may decide it anew.
 func (s *State) outcome(l *flow.Link) Outcome {
 	o := s.Links[l.Index]
-	if o != Passed && o != Refused {
-		return o
-	}
 	for _, n := range l.Exits {
 		if !s.over(&s.wf.Loops[n]) {
 			return Undecided

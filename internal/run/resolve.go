@@ -68,7 +68,14 @@ func (t *turn) keep(c Resolve) error {
 	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
 		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
 	}
-	t.note("info", c.NodeID, "answer kept until the node waits", &event.Mark{Signal: &event.SignalMark{Value: c.Value, Subject: c.Subject, Request: c.Request}})
+	whole := event.SignalMark{Value: c.Value, Subject: c.Subject, Request: c.Request}
+	shown, hide := whole, false
+	if step, _, ok := s.node(c.NodeID); ok && step.HasSensitive() {
+		if shown.Value, hide = maskValue(s.wf, c.Value); shown.Value == nil {
+			shown.Value = jsontext.Value("null")
+		}
+	}
+	t.private(c.NodeID, "answer kept until the node waits", event.Mark{Signal: &shown}, event.Mark{Signal: &whole}, hide)
 	return nil
 }
 
