@@ -356,3 +356,22 @@ func TestRelay(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The suite's verb takes the address as the other commands do.
+func TestConformanceAddress(t *testing.T) {
+	a := newApp(Env{Getenv: func(k string) string {
+		if k == "FERMATA_SERVER" {
+			return "http://env"
+		}
+		return ""
+	}})
+	for _, c := range []struct{ in, want string }{
+		{"", "--base-url http://env"},
+		{"--server http://flag --quick", "--base-url http://env --base-url http://flag --quick"},
+		{"--server=http://flag", "--base-url http://env --base-url=http://flag"},
+	} {
+		if got := strings.Join(a.likeTheOthers(strings.Fields(c.in)), " "); got != c.want {
+			t.Errorf("%q becomes %q", c.in, got)
+		}
+	}
+}

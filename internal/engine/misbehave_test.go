@@ -51,6 +51,7 @@ func TestMisbehavingNodesFailClearly(t *testing.T) {
 		"huge output":            {out(huge), problem.PayloadTooLarge},
 		"huge variable":          {write("v", huge), problem.PayloadTooLarge},
 		"huge state":             {result(node.Sleep(time.Now(), huge)), problem.PayloadTooLarge},
+		"deep output":            {out(json.RawMessage(strings.Repeat("[", 129) + strings.Repeat("]", 129))), problem.NodeConfigInvalid},
 		"output is no JSON":      {out(json.RawMessage(`{"a":`)), problem.InternalError},
 		"output is empty":        {out(json.RawMessage{}), problem.InternalError},
 		"output is not UTF-8":    {out(json.RawMessage("\"\xff\"")), problem.InternalError},

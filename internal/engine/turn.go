@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/node"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // How much one turn may do before it is made durable and the next one begins.
@@ -139,7 +141,7 @@ func (t *turn) vet(r run.NodeResult) run.NodeResult {
 	switch r.Result.Kind() {
 	case node.Awaiting:
 		for _, c := range r.Result.Children() {
-			_, err := t.e.defs.Get(context.Background(), t.s.ID.Tenant, c.WorkflowID, "")
+			wf, err := t.e.defs.Get(context.Background(), t.s.ID.Tenant, c.WorkflowID, "")
 			if errors.Is(err, store.ErrNotFound) {
 				r.Err = node.Fail(string(problem.NodeConfigInvalid), "workflow %q is not registered", c.WorkflowID)
 				r.Err.Details = map[string]any{"workflowId": c.WorkflowID, "nodeId": r.NodeID}
@@ -147,6 +149,9 @@ func (t *turn) vet(r run.NodeResult) run.NodeResult {
 				r.Err = node.Fail(string(problem.NodeConfigInvalid), "%v", err)
 			} else if err != nil {
 				t.broken = err
+			} else if name, reason := wf.CheckInputs(jsonOf(c.Inputs)); reason != "" {
+				r.Err = node.Fail(string(problem.NodeConfigInvalid), "input %s of workflow %s %s", name, c.WorkflowID, reason)
+				r.Err.Details = map[string]any{"field": "inputs." + name, "workflowId": c.WorkflowID, "nodeId": r.NodeID}
 			}
 		}
 	case node.Suspended:
@@ -157,6 +162,14 @@ func (t *turn) vet(r run.NodeResult) run.NodeResult {
 		}
 	}
 	return r
+}
+
+func jsonOf(m map[string]json.RawMessage) map[string]jsontext.Value {
+	out := make(map[string]jsontext.Value, len(m))
+	for k, v := range m {
+		out[k] = jsontext.Value(v)
+	}
+	return out
 }
 
 func interruptDoc(i *node.Interrupt) []byte {

@@ -125,6 +125,16 @@ func (s *Step) Sensitive(port string) bool { return s.sensitive[port] }
 // HasSensitive reports whether the step masks any port.
 func (s *Step) HasSensitive() bool { return len(s.sensitive) > 0 }
 
+// Hides reports whether an output must not be shown: it is declared sensitive, or
+// bears the name of a variable that is, as the outputs of core.flow.set do.
+func (w *Workflow) Hides(s *Step, output string) bool {
+	if s.Sensitive(output) {
+		return true
+	}
+	v, ok := w.variables[output]
+	return ok && v.Sensitive
+}
+
 // Retries is how often a failed attempt is repeated.
 func (w *Workflow) Retries(s *Step) int {
 	if s.Settings.MaxRetries != nil {

@@ -189,20 +189,8 @@ func checkInputs(wf *flow.Workflow, inputs jsontext.Value) error {
 			return problem.Invalid("inputs", "%v", err)
 		}
 	}
-	for name, v := range in {
-		if _, channel := wf.Def.Channels[name]; channel {
-			return problem.Invalid("inputs."+name, "is a channel of the workflow and cannot be given as input")
-		}
-		if decl, ok := wf.Variable(name); ok && !decl.Accepts(v) {
-			return problem.Invalid("inputs."+name, "must be of type %s", decl.Type)
-		}
-	}
-	for i := range wf.Def.Variables {
-		v := &wf.Def.Variables[i]
-		given, ok := in[v.Name]
-		if v.Required && len(v.DefaultValue) == 0 && (!ok || given.Kind() == 'n') {
-			return problem.Invalid("inputs."+v.Name, "is required")
-		}
+	if name, reason := wf.CheckInputs(in); reason != "" {
+		return problem.Invalid("inputs."+name, "%s", reason)
 	}
 	return nil
 }

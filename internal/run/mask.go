@@ -72,23 +72,33 @@ func maskOutputs(wf *flow.Workflow, step *flow.Step, outputs map[string]stdjson.
 	m := make(map[string]jsontext.Value, len(outputs))
 	for k, v := range outputs {
 		m[k] = jsontext.Value(v)
-		if step.Sensitive(k) {
+		if wf.Hides(step, k) {
 			maskInto(wf, m, k, jsontext.Value(v))
 		}
 	}
 	return encodeObject(m)
 }
 
+// hides reports whether some output must not be shown.
+func hides[V any](wf *flow.Workflow, step *flow.Step, outputs map[string]V) bool {
+	for k := range outputs {
+		if wf.Hides(step, k) {
+			return true
+		}
+	}
+	return false
+}
+
 // visible is a node's outputs as the outside may see them.
 func (s *State) visible(index int) map[string]jsontext.Value {
 	step, out := &s.wf.Steps[index], s.Nodes[index].Outputs
-	if !step.HasSensitive() || out == nil {
+	if !hides(s.wf, step, out) {
 		return out
 	}
 	m := make(map[string]jsontext.Value, len(out))
 	for k, v := range out {
 		m[k] = v
-		if step.Sensitive(k) {
+		if s.wf.Hides(step, k) {
 			maskInto(s.wf, m, k, v)
 		}
 	}
@@ -120,7 +130,7 @@ func (s *State) portion(i int) (real, masked jsontext.Value, sensitive bool) {
 		return jsontext.Value("{}"), jsontext.Value("{}"), false
 	}
 	real = encodeObject(s.Nodes[i].Outputs)
-	if !s.wf.Steps[i].HasSensitive() {
+	if !hides(s.wf, &s.wf.Steps[i], s.Nodes[i].Outputs) {
 		return real, real, false
 	}
 	return real, encodeObject(s.visible(i)), true

@@ -108,7 +108,7 @@ func (t *turn) completed(step *flow.Step, r node.Result) *node.Error {
 	d := event.Draft{Type: event.NodeCompleted, NodeID: step.Node.ID, Causation: -1}
 	p.Outputs = encodeObject(r.Outputs())
 	d.Payload = event.Encode(p)
-	if step.HasSensitive() {
+	if hides(t.s.wf, step, r.Outputs()) {
 		d.Sealed = d.Payload
 		p.Outputs = maskOutputs(t.s.wf, step, r.Outputs())
 		d.Payload = event.Encode(p)
