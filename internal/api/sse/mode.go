@@ -26,8 +26,11 @@ func ParseMode(s string, given bool) (Mode, error) {
 		s = "updates"
 	}
 	if !grammar.MatchString(s) {
-		return Mode{}, problem.New(problem.UnsupportedStreamMode, "the stream mode %q is not supported", s).
-			With("supported", Supported)
+		p := problem.New(problem.UnsupportedStreamMode, "the stream mode %q is not supported", s)
+		if strings.Contains(s, "values,") || strings.Contains(s, ",values") {
+			p.Message = "the stream mode values stands alone: its frames are no events"
+		}
+		return Mode{}, p.With("supported", Supported)
 	}
 	var m Mode
 	n := 0
