@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,7 +16,7 @@ import (
 
 // MaxDepth is how deep the containers of a request body may nest. It leaves
 // every decoder behind the door far from its own limit.
-const MaxDepth = 128
+const MaxDepth = event.MaxDepth
 
 // bodyTimeout is how long a request body may take to come in.
 const bodyTimeout = 2 * time.Minute
@@ -66,7 +67,7 @@ func Decode(body []byte, v any) error {
 	if body == nil {
 		return problem.Invalid("body", "a JSON body is required")
 	}
-	if d := depth(body); d > MaxDepth {
+	if d := event.Depth(body); d > MaxDepth {
 		return problem.Invalid("body", "nests deeper than %d levels", MaxDepth).With("maxDepth", MaxDepth)
 	}
 	value := jsontext.Value(body)
@@ -138,37 +139,9 @@ func index(tok string) bool {
 	return tok != "" && strings.Trim(tok, "0123456789") == "" && (tok == "0" || tok[0] != '0')
 }
 
-// depth is the nesting of a JSON text, found without building anything, so that
-// hostile nesting is refused before a decoder sees it.
-func depth(b []byte) int {
-	deepest, now := 0, 0
-	inString, escaped := false, false
-	for _, c := range b {
-		switch {
-		case escaped:
-			escaped = false
-		case inString:
-			switch c {
-			case '\\':
-				escaped = true
-			case '"':
-				inString = false
-			}
-		case c == '"':
-			inString = true
-		case c == '{' || c == '[':
-			now++
-			deepest = max(deepest, now)
-		case c == '}' || c == ']':
-			now--
-		}
-	}
-	return deepest
-}
-
 // CheckDepth refuses a text that nests too deep for the decoders behind it.
 func CheckDepth(b []byte) error {
-	if depth(b) > MaxDepth {
+	if event.Depth(b) > MaxDepth {
 		return problem.Invalid("body", "nests deeper than %d levels", MaxDepth).With("maxDepth", MaxDepth)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -84,7 +85,7 @@ func (h digester) add(kind byte, values ...string) {
 // text that is no JSON counts as its bytes.
 func (h digester) body(body []byte) {
 	v := jsontext.Value(bytes.Clone(body))
-	if depth(body) > MaxDepth || v.Format(jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(true)) != nil {
+	if event.Depth(body) > MaxDepth || v.Format(jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(true)) != nil {
 		h.add('B', string(body))
 		return
 	}

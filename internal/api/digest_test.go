@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -101,7 +102,7 @@ func FuzzDigest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		r := request("POST", "/", nil)
 		spaced := jsontext.Value(body)
-		if depth(spaced) <= MaxDepth && spaced.IsValid() && spaced.Indent() == nil && r.Digest(spaced) != r.Digest([]byte(body)) {
+		if event.Depth(spaced) <= MaxDepth && spaced.IsValid() && spaced.Indent() == nil && r.Digest(spaced) != r.Digest([]byte(body)) {
 			t.Fatal("white space counts")
 		}
 		if r.Digest([]byte(body)) == r.Digest([]byte(fmt.Sprintf("[%s]", body))) {

@@ -46,11 +46,7 @@ func newFeed() *Feed {
 }
 
 func (f *Feed) shard(id ids.Run) *feedShard {
-	h := uint32(2166136261)
-	for i := 0; i < len(id.Opaque); i++ {
-		h = (h ^ uint32(id.Opaque[i])) * 16777619
-	}
-	return &f.shards[h%uint32(len(f.shards))]
+	return &f.shards[spread(id)%uint32(len(f.shards))]
 }
 
 // publish announces events that are durable.

@@ -24,12 +24,17 @@ func (r *registry) init() {
 	}
 }
 
-func (r *registry) shard(id ids.Run) *shard {
+// spread hashes a run (FNV-1a), so that runs share locks evenly.
+func spread(id ids.Run) uint32 {
 	h := uint32(2166136261)
 	for i := 0; i < len(id.Opaque); i++ {
 		h = (h ^ uint32(id.Opaque[i])) * 16777619
 	}
-	return &r.shards[h%uint32(len(r.shards))]
+	return h
+}
+
+func (r *registry) shard(id ids.Run) *shard {
+	return &r.shards[spread(id)%uint32(len(r.shards))]
 }
 
 // deliver puts a message into a run's mailbox and sees to it that somebody

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/node"
 	"github.com/go-json-experiment/json/jsontext"
@@ -61,38 +62,11 @@ func (v *vetter) value(what string, raw []byte) {
 	case v.err != nil:
 	case v.max > 0 && len(raw) > v.max:
 		v.err = node.Fail(string(problem.PayloadTooLarge), "%s is larger than %d bytes", what, v.max)
-	case deep(raw):
-		v.err = node.Fail(node.CodeConfig, "%s nests deeper than %d levels", what, maxDepth)
+	case event.Depth(raw) > event.MaxDepth:
+		v.err = node.Fail(node.CodeConfig, "%s nests deeper than %d levels", what, event.MaxDepth)
 	case !jsontext.Value(raw).IsValid():
 		v.err = node.Fail(node.CodeInternal, "%s is not JSON", what)
 	}
-}
-
-// maxDepth is how deep a value may nest: as deep as one that comes in by the wire.
-const maxDepth = 128
-
-// deep reports whether valid or broken JSON nests deeper than maxDepth.
-func deep(raw []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = false
-			}
-		case c == '"':
-			quoted = true
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 func (v *vetter) name(what, s string) {

@@ -121,7 +121,7 @@ type Page struct {
 // timeout (spec v2 events.md §Poll). A run is called terminal only with its last
 // event in the page or behind the cursor.
 func (h *Host) Poll(ctx context.Context, c identity.Caller, id ids.Run, after int64, timeout time.Duration) (Page, error) {
-	if _, err := h.Head(ctx, c, id); err != nil {
+	if err := h.admit(c, identity.RunsRead, id); err != nil { // whether it is there, the log says
 		return Page{}, err
 	}
 	watch := h.engine.Feed().Watch(id)
