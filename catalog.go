@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/fermata-run/fermata/internal/builtin"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/node"
@@ -14,15 +15,18 @@ import (
 // catalog holds the node types of a host. It changes only until the host starts.
 type catalog struct {
 	types  map[string]*node.Type
+	seams  effect.Registry // of the types, and those listed beside them
 	frozen atomic.Bool
 }
 
-func newCatalog(types []node.Type) *catalog {
+func newCatalog(types []node.Type) (*catalog, error) {
 	c := &catalog{types: make(map[string]*node.Type, len(types))}
-	for i := range types {
-		c.types[types[i].ID] = &types[i]
+	for _, t := range types {
+		if err := c.add(t); err != nil {
+			return nil, err
+		}
 	}
-	return c
+	return c, nil
 }
 
 func (c *catalog) add(t node.Type) error {
@@ -35,6 +39,12 @@ func (c *catalog) add(t node.Type) error {
 		return fmt.Errorf("fermata: node type %s has no Run function", t.ID)
 	case c.types[t.ID] != nil:
 		return fmt.Errorf("fermata: node type %s is registered already", t.ID)
+	}
+	if t.Pure && len(t.Seams) > 0 {
+		return fmt.Errorf("fermata: node type %s is pure and has seams: a pure node reaches nothing outside", t.ID)
+	}
+	if err := c.seams.Add(t.Seams...); err != nil {
+		return fmt.Errorf("fermata: node type %s: %w", t.ID, err)
 	}
 	c.types[t.ID] = &t
 	return nil

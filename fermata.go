@@ -58,6 +58,10 @@ type Config struct {
 	// Nodes are node types beside the built-in ones.
 	Nodes []node.Type
 
+	// Seams are ways out of the host beside those that node types declare
+	// (node.Type.Seams), such as one that several types share.
+	Seams []node.Seam
+
 	// BootstrapKey, if set, becomes the first API key of an empty data folder
 	// instead of a generated one. At least 32 characters.
 	BootstrapKey string
@@ -106,11 +110,12 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress})}
-	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
-	for _, t := range cfg.Nodes {
-		if err := h.catalog.add(t); err != nil {
-			return nil, err
-		}
+	var err error
+	if h.catalog, err = newCatalog(append(builtin.All(builtin.Deps{Egress: h.egress}), cfg.Nodes...)); err != nil {
+		return nil, err
+	}
+	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
+		return nil, fmt.Errorf("fermata: %w", err)
 	}
 	db, err := sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
 	if err != nil {
@@ -132,7 +137,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
-		Workers: cfg.Limits.MaxConcurrentNodes,
+		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},
@@ -141,6 +146,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+		Seams: &h.catalog.seams,
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -49,6 +50,12 @@ type Services struct {
 	// Eval evaluates an expression over the run's scope (inputs, variables,
 	// channels, nodes, run) and the extra names given.
 	Eval func(source string, extra map[string]json.RawMessage) (json.RawMessage, error)
+
+	// Guard lets the call pass a seam of the type's Seams, or returns the error to
+	// fail with: in a replay nothing may leave the host (spec v2 replay.md
+	// §Suppression). Call it with the context Run was given, before anything goes
+	// out. Effect does so by itself. It is nil for a pure node.
+	Guard func(ctx context.Context, seam string) error
 
 	// Chunk streams a piece of output to the run's subscribers at once. last
 	// marks the end. It is nil for a pure node.

@@ -41,6 +41,10 @@ type Type struct {
 	// leaves the host, unless the workflow says otherwise for a node.
 	Sensitive []string
 
+	// Seams are the ways by which the node's effects leave the host. A type that
+	// calls out declares each of them: what is not declared is not let out.
+	Seams []Seam
+
 	// Run does the node's work. It is called once per attempt, and again each
 	// time something the node waited for has come (Input.Wake says what). An
 	// error fails the attempt; use Fail or a *Error to choose code, retry and

@@ -20,7 +20,11 @@ const (
 	maxResponseBytes     = 4 << 20
 )
 
+// httpSeam is how the node's calls leave the host.
+const httpSeam = "core.http.request"
+
 func httpRequest(guard *egress.Guard) node.Type {
+	guard = guard.Through(httpSeam)
 	run := &requester{direct: guard.Client(), following: guard.RedirectClient()}
 	return node.Type{
 		ID:          "core.http.request",
@@ -34,7 +38,11 @@ func httpRequest(guard *egress.Guard) node.Type {
 			`"followRedirects":{"type":"boolean"},"retryOn5xx":{"type":"boolean"},` +
 			`"expectStatus":` + expectSchema),
 		Check: checkHTTP(guard),
-		Run:   run.run,
+		Seams: []node.Seam{{
+			Name: httpSeam, Kind: node.SeamHTTP, BranchReFires: true,
+			GuardedBy: "the guard of internal/egress: every request and every dial asks whether its run may have effects",
+		}},
+		Run: run.run,
 	}
 }
 
@@ -80,6 +88,10 @@ func (r *requester) run(ctx context.Context, in *node.Input) (node.Result, error
 func callFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the host ended the call; it knows why
+	}
+	var refused *node.Error
+	if errors.As(err, &refused) { // at the seam
+		return refused
 	}
 	if reason, ok := egress.DeniedReason(err); ok {
 		e := node.Fail("egress_denied", "this host does not let the call out")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -27,6 +28,9 @@ type Config struct {
 
 	// Workers bounds the calls of impure nodes made at the same time.
 	Workers int
+
+	// Seams lists the ways out that impure calls may take; nil: none.
+	Seams *effect.Registry
 
 	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
 	// against its schema.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -21,13 +22,15 @@ func (a *actor) launch(x run.Execute) {
 	if !ok || e.draining.Load() {
 		return
 	}
-	ctx, cancel := context.WithCancel(e.base)
+	ctx, cancel := context.WithCancel(effect.Permit(e.base, e.cfg.Seams))
 	if a.calls == nil {
 		a.calls = map[callKey]context.CancelFunc{}
 	}
 	key := callKey{x.NodeID, x.Visit, x.Attempt}
 	a.calls[key] = cancel
+	// Only here may a call have effects: that of a pure node, within a turn, may not.
 	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
+	in.Services.Guard = effect.Guard
 	e.calls.add()
 	go func() {
 		defer e.calls.done()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -21,6 +22,7 @@ type Config struct {
 	Clock   clock.Clock
 	Log     *slog.Logger
 	Version string // of the implementation
+	Seams   *effect.Registry
 	Limits  Limits
 }
 
