@@ -34,6 +34,7 @@ type Store interface {
 	Keys() Keys
 	Secrets() Secrets
 	Idempotency() Idempotency
+	Effects() Effects
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error

@@ -26,6 +26,10 @@ func TestPlans(t *testing.T) {
 		selectRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)", takeRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)",
 		finishRecord: "PRIMARY KEY", releaseRecord: "PRIMARY KEY", forgetRecord: "PRIMARY KEY",
 		purgeRecords: "idempotency_expires (expires_at<?)",
+		selectEffect: "(tenant=? AND effect_id=?)", finishEffect: "(tenant=? AND effect_id=?)",
+		finishAttempt: "PRIMARY KEY (tenant=? AND run_id=? AND n=?)", lastAttempt: "PRIMARY KEY (tenant=? AND run_id=?)",
+		listAttempts: "PRIMARY KEY (tenant=? AND run_id=? AND n>?)",
+		purgeEffects: "effects_expires (expires_at<?)", purgeAttempts: "effect_attempts_expires (expires_at<?)",
 	} {
 		plan := explain(t, s, sql)
 		if !strings.Contains(plan, index) {

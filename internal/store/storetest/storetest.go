@@ -74,6 +74,14 @@ func Run(t *testing.T, open Open) {
 		{"idempotency purge", idempotencyPurge},
 		{"idempotency malformed", idempotencyMalformed},
 
+		{"effect records", effectRecords},
+		{"effect states", effectStates},
+		{"effect takeover", effectTakeover},
+		{"effect rivals", effectRivals},
+		{"effect race", effectRace},
+		{"effect purge", effectPurge},
+		{"effect malformed", effectMalformed},
+
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
 		{"readers beside a writer", readersBesideWriter},
