@@ -57,6 +57,13 @@ type Services struct {
 	// out. Effect does so by itself. It is nil for a pure node.
 	Guard func(ctx context.Context, seam string) error
 
+	// Effect performs an effect at most once, as far as the other side lets that be
+	// known, and returns its outcome: do's own, or the recorded one of whoever was
+	// there before. While somebody else is at it, it waits. do runs under the seam's
+	// guard. Its error is returned as it is, unless the effect is in doubt and may
+	// not be repeated. It is nil for a pure node.
+	Effect func(ctx context.Context, e Effect, do Perform) (json.RawMessage, error)
+
 	// Chunk streams a piece of output to the run's subscribers at once. last
 	// marks the end. It is nil for a pure node.
 	Chunk func(text string, last bool) error

@@ -29,6 +29,9 @@ func in(config string, ports ...string) *node.Input {
 		i.Inputs[ports[k]] = json.RawMessage(ports[k+1])
 	}
 	i.Services.Eval = stub
+	i.Services.Effect = func(ctx context.Context, _ node.Effect, do node.Perform) (json.RawMessage, error) {
+		return do(ctx, i.EffectKey)
+	}
 	return i
 }
 

@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fermata-run/fermata/node"
 )
@@ -43,7 +44,7 @@ func Forbidden(ctx context.Context) bool {
 }
 
 // Guard lets a call pass a seam: nil if its context permits effects and the seam is
-// listed, else a *node.Error that is not retried. Every seam calls it before
+// listed, else an error that wraps a *node.Error which is not retried. Every seam calls it before
 // anything leaves the host. A context of which nothing is known is denied: a
 // node that calls out with a context of its own gets nowhere.
 func Guard(ctx context.Context, seam string) error {
@@ -69,8 +70,21 @@ func Replayed(ctx context.Context, seam string) error {
 	return denied(codeReplay, seam, "replay", "the seam %s was reached in a replay, which has no effects", seam)
 }
 
+// refusal marks an error of this package.
+type refusal struct{ err *node.Error }
+
+func (r refusal) Error() string { return r.err.Error() }
+func (r refusal) Unwrap() error { return r.err }
+
+// Refused reports whether err says that a seam was not passed, so that nothing has
+// happened outside.
+func Refused(err error) bool {
+	var r refusal
+	return errors.As(err, &r)
+}
+
 func denied(code, seam, reason, format string, args ...any) error {
 	e := node.Fail(code, format, args...)
 	e.Details = map[string]any{"seam": seam, "reason": reason}
-	return e
+	return refusal{e}
 }

@@ -51,7 +51,7 @@ func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServ
 	in := &node.Input{
 		RunID: s.ID.String(), TenantID: s.ID.Tenant, WorkflowID: s.WorkflowID,
 		NodeID: x.NodeID, TypeID: step.Type.ID, Name: step.Node.Name,
-		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectKey(s.ID, x),
+		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectID(s.ID, x.NodeID, x.Visit, 0),
 		Now: e.clock.Now(), Config: json.RawMessage(step.Node.Config),
 		Inputs: run.Raws(x.Inputs), Variables: run.Raws(s.Variables),
 	}
@@ -87,11 +87,6 @@ func (o overlay) Lookup(name string) (jsontext.Value, bool) {
 		return jsontext.Value(v), true
 	}
 	return o.base.Lookup(name)
-}
-
-// effectKey names a visit's effect, whatever the attempt and whoever makes it.
-func effectKey(id ids.Run, x run.Execute) string {
-	return ids.Interrupt(id, "effect\x00"+x.NodeID, x.Visit, 0).Opaque
 }
 
 // invoke runs a node's code. Whatever it does, something comes back.

@@ -32,6 +32,10 @@ type Config struct {
 	// Seams lists the ways out that impure calls may take; nil: none.
 	Seams *effect.Registry
 
+	// EffectRetention is how long the ledger remembers an effect after the last word
+	// of it; default 30 days, at least 14.
+	EffectRetention time.Duration
+
 	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
 	// against its schema.
 	CheckInterrupt func(payload []byte) error
@@ -58,7 +62,9 @@ type Engine struct {
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry
 	slots    chan struct{}
-	timers   *timers
+
+	performing performing
+	timers     *timers
 
 	base     context.Context // ends when executing calls must end
 	cancel   context.CancelFunc
@@ -86,6 +92,10 @@ func New(cfg Config) *Engine {
 	if cfg.ReconcileEvery <= 0 {
 		cfg.ReconcileEvery = time.Second
 	}
+	if cfg.EffectRetention <= 0 {
+		cfg.EffectRetention = effectRetention
+	}
+	cfg.EffectRetention = max(cfg.EffectRetention, minEffectRetention)
 	if cfg.LeaseTTL <= 0 {
 		cfg.LeaseTTL = 15 * time.Second
 	}

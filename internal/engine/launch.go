@@ -30,7 +30,7 @@ func (a *actor) launch(x run.Execute) {
 	a.calls[key] = cancel
 	// Only here may a call have effects: that of a pure node, within a turn, may not.
 	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
-	in.Services.Guard = effect.Guard
+	e.outsideServices(a.s.ID, step, in)
 	e.calls.add()
 	go func() {
 		defer e.calls.done()
