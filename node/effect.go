@@ -50,8 +50,8 @@ const (
 )
 
 // Perform brings an effect about. key is the same for every attempt at it: hand it
-// to the other side as its idempotency key. The outcome is JSON, at most 16 MiB,
-// and what Services.Effect returns now and ever after; an error wrapped in NotDone
+// to the other side as its idempotency key. The outcome is JSON, at most 16 MiB
+// (none stands for null), and what Services.Effect returns now and ever after; an error wrapped in NotDone
 // says that the effect has not happened, any other that it may have.
 type Perform func(ctx context.Context, key string) (outcome json.RawMessage, err error)
 

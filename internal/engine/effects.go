@@ -169,6 +169,9 @@ func (p *performer) perform(ctx context.Context, x store.Effect, ef node.Effect,
 	defer func() { p.finish(x) }() // even if do panics
 	if out, err = do(ctx); err == nil {
 		x.State = store.EffectCompleted
+		if len(out) == 0 {
+			out = json.RawMessage("null")
+		}
 		if err = fitOutcome(out); err != nil {
 			return nil, err // it has happened all the same
 		}
@@ -193,7 +196,7 @@ func fitOutcome(out json.RawMessage) error {
 	switch {
 	case len(out) > store.MaxValue:
 		return node.Fail(string(problem.PayloadTooLarge), "the outcome of an effect is larger than %d bytes", store.MaxValue)
-	case len(out) > 0 && !jsontext.Value(out).IsValid():
+	case !jsontext.Value(out).IsValid():
 		return node.Fail(node.CodeInternal, "the outcome of an effect is no JSON")
 	}
 	return nil
