@@ -28,6 +28,11 @@ type Type struct {
 	// Its error refuses the workflow.
 	Check func(c CheckContext) error
 
+	// Ports, if set, says what a node with this config puts out, so that a
+	// workflow that reads anything else, or waits for a branch that is never
+	// taken, is refused when it is registered.
+	Ports func(config json.RawMessage) Ports
+
 	// Requires names host capabilities without which a node of this type is
 	// never started; the run fails with capability_not_provided instead.
 	Requires []string
@@ -46,6 +51,14 @@ type Type struct {
 	// error fails the attempt; use Fail or a *Error to choose code, retry and
 	// details. A panic is an error that is not retried.
 	Run func(ctx context.Context, in *Input) (Result, error)
+}
+
+// Ports is what a node puts out and which way it may go.
+type Ports struct {
+	// Outputs are the names Done may use; nil if they are not known beforehand.
+	Outputs []string
+	// Branches are the ports Take may name; nil for a node that does not choose.
+	Branches []string
 }
 
 // CheckContext is what Type.Check is given.

@@ -34,6 +34,7 @@ func httpRequest(guard *egress.Guard) node.Type {
 			`"followRedirects":{"type":"boolean"},"retryOn5xx":{"type":"boolean"},` +
 			`"expectStatus":` + expectSchema),
 		Check: checkHTTP(guard),
+		Ports: puts("status", "headers", "body", "encoding", "url"),
 		Run:   run.run,
 	}
 }
