@@ -14,11 +14,12 @@ import (
 // catalog holds the node types of a host. It changes only until the host starts.
 type catalog struct {
 	types  map[string]*node.Type
+	own    map[*node.Type]bool // of the program that embeds the host
 	frozen atomic.Bool
 }
 
 func newCatalog(types []node.Type) *catalog {
-	c := &catalog{types: make(map[string]*node.Type, len(types))}
+	c := &catalog{types: make(map[string]*node.Type, len(types)), own: map[*node.Type]bool{}}
 	for i := range types {
 		c.types[types[i].ID] = &types[i]
 	}
@@ -36,7 +37,7 @@ func (c *catalog) add(t node.Type) error {
 	case c.types[t.ID] != nil:
 		return fmt.Errorf("fermata: node type %s is registered already", t.ID)
 	}
-	c.types[t.ID] = &t
+	c.types[t.ID], c.own[&t] = &t, true
 	return nil
 }
 
@@ -47,6 +48,9 @@ func (c *catalog) Type(id string) (*node.Type, bool) {
 	t, ok := c.types[id]
 	return t, ok
 }
+
+// quick reports whether a type's pure calls are known to return.
+func (c *catalog) quick(t *node.Type) bool { return !c.own[t] }
 
 // BuiltinNodes lists the node types every host has (docs/nodes.md), to check
 // definitions without opening a host.

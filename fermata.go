@@ -132,7 +132,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
-		Workers: cfg.Limits.MaxConcurrentNodes,
+		Workers: cfg.Limits.MaxConcurrentNodes, Quick: h.catalog.quick,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},

@@ -17,7 +17,8 @@ type Type struct {
 	// for the same Input. A pure node runs within the run's own turn and shares
 	// a transaction with its neighbours. Leave it false for anything that
 	// blocks or reaches outside: such a call is made only after the fact that
-	// it begins is durable.
+	// it begins is durable. A pure call that has not returned after 10 seconds
+	// (or the node's timeoutMs, if that is less) is given up, and its node fails.
 	Pure bool
 
 	// ConfigSchema, if set, is a JSON Schema (2020-12) that a node's config must

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/node"
 )
 
 // Config is what an engine works with.
@@ -27,6 +28,10 @@ type Config struct {
 
 	// Workers bounds the calls of impure nodes made at the same time.
 	Workers int
+
+	// Quick, if set, says of which pure node types the host knows that their calls
+	// return. The calls of all others are given up when they do not.
+	Quick func(t *node.Type) bool
 
 	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
 	// against its schema.
@@ -56,16 +61,18 @@ type Engine struct {
 	slots    chan struct{}
 	timers   *timers
 
-	base     context.Context // ends when executing calls must end
-	cancel   context.CancelFunc
-	draining atomic.Bool
-	calls    tally // impure calls in flight
-	loops    tally
-	stop     chan struct{}
-	stopOnce sync.Once
-	looking  context.Context // of the loops; ends when the engine stops
-	look     context.CancelFunc
-	grace    time.Duration // for steps that are being decided when the engine stops
+	base       context.Context // ends when executing calls must end
+	cancel     context.CancelFunc
+	draining   atomic.Bool
+	calls      tally // impure calls in flight
+	strays     strays
+	loops      tally
+	stop       chan struct{}
+	stopOnce   sync.Once
+	looking    context.Context // of the loops; ends when the engine stops
+	look       context.CancelFunc
+	quickLimit time.Duration
+	grace      time.Duration // for steps that are being decided when the engine stops
 }
 
 // New makes an engine. It does nothing before Start.
@@ -94,7 +101,7 @@ func New(cfg Config) *Engine {
 	e.timers = newTimers(cfg.Clock)
 	e.base, e.cancel = context.WithCancel(context.Background())
 	e.looking, e.look = context.WithCancel(context.Background())
-	e.grace = 5 * time.Second
+	e.grace, e.quickLimit, e.strays.most = 5*time.Second, quickLimit, strayShare*cfg.Workers
 	return e
 }
 
@@ -158,6 +165,9 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	release, done := context.WithTimeout(context.WithoutCancel(ctx), e.grace)
 	defer done()
+	if n := e.Strays(); n > 0 {
+		e.log.Warn("stopped while calls of nodes went on that do not heed their context", "calls", n)
+	}
 	return errors.Join(stuck, e.store.Ownership().Deregister(release, e.Instance()))
 }
 
