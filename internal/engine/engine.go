@@ -33,6 +33,9 @@ type Config struct {
 	// return. The calls of all others are given up when they do not.
 	Quick func(t *node.Type) bool
 
+	// MaskSecret is the key of masking by hash (run.State.MaskWith).
+	MaskSecret []byte
+
 	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
 	// against its schema.
 	CheckInterrupt func(payload []byte) error
@@ -113,6 +116,9 @@ func (e *Engine) Feed() *Feed { return e.feed }
 
 // Limits are the ceilings the engine enforces.
 func (e *Engine) Limits() run.Limits { return e.cfg.Limits }
+
+// MaskSecret is the key of masking by hash, for states that are folded elsewhere.
+func (e *Engine) MaskSecret() []byte { return e.cfg.MaskSecret }
 
 // Instance is the id of this process in the store's ownership table.
 func (e *Engine) Instance() string { return *e.instance.Load() }

@@ -111,7 +111,7 @@ func (t *turn) completed(step *flow.Step, r node.Result) *node.Error {
 	d.Payload = event.Encode(p)
 	if hides(t.s.wf, step, r.Outputs()) {
 		d.Sealed = d.Payload
-		p.Outputs = maskOutputs(t.s.wf, step, r.Outputs())
+		p.Outputs = t.s.maskOutputs(step, r.Outputs())
 		d.Payload = event.Encode(p)
 	}
 	t.emit(d)
@@ -237,7 +237,7 @@ func (t *turn) setVariable(step *flow.Step, name string, v jsontext.Value) (even
 	p := event.Variable{Name: name, Next: v, NodeID: step.Node.ID}
 	d := event.Draft{Type: event.VariableChanged, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
 	if declared && decl.Sensitive {
-		if masked, changed := maskValue(t.s.wf, v); changed {
+		if masked, changed := t.s.maskValue(v); changed {
 			d.Sealed = d.Payload
 			p.Next = masked
 			d.Payload = event.Encode(p)
