@@ -135,9 +135,14 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
+	secret, err := host.MaskSecret(ctx, h.store.Secrets(), clock.System{}.Now())
+	if err != nil {
+		return err
+	}
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams,
+		Quick: h.catalog.quick, MaskSecret: secret,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},

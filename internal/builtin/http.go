@@ -45,7 +45,8 @@ func httpRequest(guard *egress.Guard) node.Type {
 			Name: httpSeam, Kind: node.SeamHTTP, BranchReFires: true,
 			GuardedBy: "the guard of internal/egress: every request and every dial asks whether its run may have effects",
 		}},
-		Run: run.run,
+		Ports: puts("status", "headers", "body", "encoding", "url"),
+		Run:   run.run,
 	}
 }
 
