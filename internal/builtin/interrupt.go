@@ -29,6 +29,14 @@ func interrupt() node.Type {
 			var cfg interruptConfig
 			return json.Unmarshal(config, &cfg) == nil && cfg.Kind == "external-event"
 		},
+		Expect: func(config json.RawMessage) (node.Interrupt, bool) {
+			var cfg interruptConfig
+			data := member(&node.Input{Config: config}, "data")
+			if len(data) == 0 || json.Unmarshal(config, &cfg) != nil {
+				return node.Interrupt{}, false
+			}
+			return node.Interrupt{Kind: cfg.Kind, Data: data, ResumeSchema: cfg.ResumeSchema}, true
+		},
 		Run: runInterrupt,
 	}
 }

@@ -138,6 +138,8 @@ type Node struct {
 	Interrupt *Interrupt                `json:"interrupt,omitzero"`
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
+
+	told int // known answers given in a row; only a guard, and no part of the fold
 }
 
 // Wake is what an executing node was woken by; it is kept until the call's
