@@ -14,6 +14,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// unreachable refuses a gate that nobody could ever pass, from whatever node: its
+// list is shorter than its quorum, and each on it has one vote.
+func unreachable(req event.Interrupt) *node.Error {
+	if req.Kind != "approval" {
+		return nil
+	}
+	d := (&Interrupt{Request: req}).approval()
+	listed := map[string]bool{}
+	for _, s := range d.ApproversList {
+		listed[s] = true
+	}
+	if len(listed) == 0 || d.RequiredApprovals <= len(listed) || d.OverrideBypassesQuorum || len(d.ApproverGroupRefs)+len(d.ApproverRoleRefs) > 0 {
+		return nil
+	}
+	return node.Fail(node.CodeConfig, "the gate wants %d approvals, but only %d may approve", d.RequiredApprovals, len(listed))
+}
+
 // maxKey is the most characters of a key (spec v2 suspend-request.schema.json).
 const maxKey = 256
 
@@ -50,6 +67,9 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 	if in.Timeout > 0 {
 		ms := in.Timeout.Milliseconds()
 		req.TimeoutMs = &ms
+	}
+	if e := unreachable(req); e != nil {
+		return e
 	}
 	if len(req.Key) > maxKey {
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
