@@ -75,7 +75,7 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
 	}
 	req.Key = s.key(step.Node.ID, n, req.Key)
-	if a, known := s.Answers[req.Key]; known {
+	if a, known := n.Answers[req.Key]; known {
 		// It is told again what it knows. A node that never gets past that would
 		// ask for ever, and leave no trace.
 		if n.told++; n.told > maxTold {
