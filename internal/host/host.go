@@ -24,6 +24,13 @@ type Config struct {
 	Version string // of the implementation
 	Seams   *effect.Registry
 	Limits  Limits
+
+	// Keys makes API keys, and looks up what their holders belong to.
+	Keys KeyRing
+	// Directory, if set, is asked instead, for every answer.
+	Directory Directory
+	// Override are the host's override principals.
+	Override Override
 }
 
 // Limits bound what callers may ask for.
