@@ -28,6 +28,8 @@ const (
 	brief      role = "brief"      // an approval that times out soon
 	restricted role = "restricted" // an approval for somebody else
 	quorum     role = "quorum"     // an approval by two
+	charge     role = "charge"     // calls inputs.url once for the business key inputs.idempotencyKey
+	activity   role = "activity"   // calls inputs.url once a run
 )
 
 var standard = map[role]string{
@@ -188,6 +190,8 @@ var definitions = map[role]func(child string) object{
 	restricted: func(string) object {
 		return gate("restricted", "gate", object{"title": "Not you", "actions": twoActions, "approversList": []any{"conformance-somebody-else"}})
 	},
+	charge:   callOut("charge", "url", "idempotencyKey"),
+	activity: callOut("activity", "url"),
 	quorum: func(string) object {
 		return gate("quorum", "gate", object{"title": "Together", "actions": twoActions, "requiredApprovals": 2})
 	},
