@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,7 +32,10 @@ var blocked = map[string]string{
 // good is an embedded host with a data folder of its own.
 func good(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey})
+	h, err := fermata.Open(context.Background(), fermata.Config{
+		DataDir: t.TempDir(), BootstrapKey: testKey,
+		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
