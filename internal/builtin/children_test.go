@@ -180,7 +180,7 @@ type host struct {
 	end      func(i int, c *node.ChildResult)
 	pick     func(open []int) int
 
-	// With memory the node finds its scratch again, but for every fifth call, and is
+	// With memory the node finds its scratch again, but for every sixth call, and is
 	// told which children have ended. Now and then one more has ended than it is told.
 	memory bool
 	calls  int
@@ -220,7 +220,7 @@ func (h *host) play() (node.Result, error) {
 		}
 		h.in.Wake = h.wake(r.State())
 		if h.memory {
-			if h.in.Wake.Fresh = fresh; h.in.Scratch == nil || h.calls%5 == 0 {
+			if h.in.Wake.Fresh = fresh; h.in.Scratch == nil || h.calls%6 == 0 {
 				h.in.Scratch = new(any)
 			}
 		}
@@ -353,7 +353,7 @@ func TestMapManyChildren(t *testing.T) {
 		t.Skip("walks through a few hundred wake-ups")
 	}
 	list := "[" + strings.Repeat(`"x",`, 299) + `"x"]`
-	h := &host{t: t, in: in(`{"workflowId":"c","concurrency":64}`, "items", list), end: echo, pick: oldest, lazy: true}
+	h := &host{t: t, in: in(`{"workflowId":"c","concurrency":64}`, "items", list), end: echo, pick: oldest, lazy: true, memory: true}
 	r, err := h.play()
 	if err != nil || string(r.Outputs()["count"]) != "300" || h.most != 64 {
 		t.Error(err, h.most)
