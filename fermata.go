@@ -77,6 +77,11 @@ type Config struct {
 	// an approversList names it.
 	OverrideApprovers []string
 
+	// LegacyEvents records approvals and clarifications under their older event
+	// types (approval.requested, approval.granted, …) beside interrupt.requested and
+	// interrupt.resolved, for consumers that read only those.
+	LegacyEvents bool
+
 	// AllowEgress admits private address ranges to workflows' outbound calls.
 	// It relaxes a protection; leave it empty in production.
 	AllowEgress []netip.Prefix
@@ -159,6 +164,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 func (h *Host) assemble(ctx context.Context) error {
 	cfg := h.cfg
 	lim := run.DefaultLimits()
+	lim.LegacyEvents = cfg.LegacyEvents
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)

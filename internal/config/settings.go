@@ -110,6 +110,22 @@ var settings = []Setting{
 	},
 	list("bootstrap-groups", "Groups that the holder of the first API key is in.", func(c *Config) *[]string { return &c.BootstrapGroups }),
 	list("bootstrap-roles", "Roles that the holder of the first API key has.", func(c *Config) *[]string { return &c.BootstrapRoles }),
+	{
+		Name: "legacy-events", Type: "on or off", Default: "off",
+		Usage: "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
+		set: func(c *Config, v string) error {
+			var s string
+			err := oneOf(&s, v, "on", "off")
+			c.LegacyEvents = s == "on"
+			return err
+		},
+		get: func(c *Config) string {
+			if c.LegacyEvents {
+				return "on"
+			}
+			return "off"
+		},
+	},
 	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
 		func(c *Config) *[]string { return &c.OverrideApprovers }),
 }
