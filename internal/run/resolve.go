@@ -71,7 +71,7 @@ func (t *turn) expected(c Resolve) error {
 		return nil
 	}
 	ask, ok := step.Type.Expect([]byte(step.Node.Config))
-	if !ok {
+	if !ok || len(ask.Data) == 0 {
 		return nil
 	}
 	return t.check(&Interrupt{Request: event.Interrupt{

@@ -71,6 +71,9 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 	if e := unreachable(req); e != nil {
 		return e
 	}
+	if field, err := flow.AnswerSchemas(req.Kind, req.ResumeSchema, req.Data); err != nil {
+		return node.Fail(node.CodeConfig, "%s of the interrupt %v", field, err)
+	}
 	if len(req.Key) > maxKey {
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
 	}
