@@ -64,7 +64,7 @@ type Config struct {
 	BootstrapKey string
 
 	// BootstrapGroups and BootstrapRoles are what the holder of the first key
-	// belongs to.
+	// belongs to, and whoever calls through Client.
 	BootstrapGroups, BootstrapRoles []string
 
 	// Members, if set, says what a party belongs to, whenever an answer to a gate
@@ -252,6 +252,7 @@ func (h *Host) Handler() http.Handler { return h.api }
 // in DefaultTenant. It works from Start to Stop and sends nothing over a network.
 func (h *Host) Client() *client.Client {
 	caller := identity.Local(DefaultTenant)
+	caller.Membership = identity.Membership{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles, Source: "configuration"}
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.api.ServeHTTP(w, r.WithContext(identity.WithCaller(r.Context(), caller)))
 	})
