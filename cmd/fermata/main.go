@@ -31,6 +31,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
+		LegacyEvents: cfg.LegacyEvents,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,
