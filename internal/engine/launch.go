@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/fermata-run/fermata/internal/expr"
-	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/node"
@@ -17,24 +16,29 @@ import (
 // A draining engine leaves the call to the run's next owner.
 func (a *actor) launch(x run.Execute) {
 	e := a.e
-	step, ok := a.s.Workflow().Step(x.NodeID)
-	if !ok || e.draining.Load() {
+	if e.draining.Load() {
+		return
+	}
+	key := keyOf(x)
+	step, typ, bad := e.target(a.s, x)
+	if bad != nil {
+		e.actors.deliver(e, a.id, message{cmd: *bad, done: &key})
 		return
 	}
 	ctx, cancel := context.WithCancel(e.base)
 	if a.calls == nil {
 		a.calls = map[callKey]context.CancelFunc{}
 	}
-	key := callKey{x.NodeID, x.Visit, x.Attempt}
 	a.calls[key] = cancel
-	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
+	in := e.input(a.s, step, typ, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
 	e.calls.add()
 	go func() {
 		defer e.calls.done()
-		r, ok := e.outside(ctx, step, in)
+		r, ok := e.outside(ctx, typ, in)
 		if !ok || ctx.Err() != nil {
 			return // nobody wants it any more, or the next owner will ask again
 		}
+		r.Inverse = key.inverse
 		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
 	}()
 }
@@ -55,7 +59,7 @@ func (l *locked) Lookup(name string) (jsontext.Value, bool) {
 
 // outside makes a call once there is room for it. A call that is not wanted any
 // more gives its room up at once, even if its code does not notice.
-func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input) (r run.NodeResult, ok bool) {
+func (e *Engine) outside(ctx context.Context, typ *node.Type, in *node.Input) (r run.NodeResult, ok bool) {
 	select {
 	case e.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -67,7 +71,7 @@ func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input) (
 	for wait := firstWait; ; wait = min(2*wait, longestGap) {
 		err := outcomes(in.Wake)
 		if err == nil {
-			return e.invoke(ctx, step, in), true
+			return e.invoke(ctx, typ, in), true
 		}
 		if isDefect(err) {
 			return unreadable(in, err), true
