@@ -10,7 +10,7 @@ type Undoing struct {
 	NodeID         string `json:"nodeId,omitzero"`
 	EffectID       string `json:"effectId,omitzero"`
 	Attempt        int    `json:"attempt,omitzero"`
-	OrderingModel  string `json:"orderingModel"`
+	OrderingModel  string `json:"orderingModel,omitzero"`
 }
 
 // Halt is the payload of compensation.failed, .paused and
@@ -21,7 +21,7 @@ type Halt struct {
 	NodeID         string `json:"nodeId,omitzero"`
 	EffectID       string `json:"effectId,omitzero"`
 	Attempt        int    `json:"attempt,omitzero"`
-	OrderingModel  string `json:"orderingModel"`
+	OrderingModel  string `json:"orderingModel,omitzero"`
 	Reason         string `json:"reason,omitzero"`
 }
 
@@ -47,7 +47,8 @@ type PlanMark struct {
 	CompensationID string      `json:"compensationId"`
 	Trigger        string      `json:"trigger"`
 	ProfileVersion string      `json:"profileVersion"`
-	Halts          bool        `json:"halts,omitzero"` // an action that cannot be done waits for an operator
+	Halts          bool        `json:"halts,omitzero"`   // an action that cannot be done waits for an operator
+	Request        string      `json:"request,omitzero"` // as ResolutionX, of who asked for it
 	Entries        []PlanEntry `json:"entries"`
 }
 

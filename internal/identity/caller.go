@@ -14,7 +14,11 @@ const (
 	RunsCancel       = "runs:cancel"
 	ApprovalsRespond = "approvals:respond"
 	WorkflowsWrite   = "fermata:workflows:write"
-	allScopes        = "*"
+
+	// CompensationOperate is not implied by any other: who may start or end a run
+	// may not for that reason decide how its effects are undone.
+	CompensationOperate = "fermata:compensation:operate"
+	allScopes           = "*"
 )
 
 // Caller is an authenticated party.

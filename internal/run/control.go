@@ -45,13 +45,13 @@ func (t *turn) final(c *event.ClosingMark) {
 		if c.Cap {
 			trigger = flow.OnCapBreach
 		}
-		t.undo(trigger)
+		t.undo(trigger, "")
 		return
 	}
 	t.because(event.RunCancelled, "", event.Cancelled{
 		Reason: c.Reason, CancelledBy: c.By, DurationMs: t.elapsed(), ParentRunID: c.ParentRunID,
 	})
-	t.undo(flow.OnRunCancel)
+	t.undo(flow.OnRunCancel, "")
 }
 
 func (t *turn) cancel(c Cancel) error {

@@ -53,7 +53,7 @@ type Tried struct {
 
 // undo begins to undo a run that has just ended, if its author wants that for what
 // ended it and there is something to undo.
-func (t *turn) undo(trigger string) {
+func (t *turn) undo(trigger, request string) {
 	s := t.s
 	if t.err != nil || s.Undoing != nil || !s.wf.Policy.Fires(trigger) || !s.undoable() {
 		return
@@ -62,7 +62,7 @@ func (t *turn) undo(trigger string) {
 	for _, part := range parts(s.plan()) {
 		whole := event.PlanMark{
 			CompensationID: id, Trigger: trigger, ProfileVersion: flow.CompensationProfile,
-			Halts: s.wf.Policy.Halts(), Entries: part,
+			Halts: s.wf.Policy.Halts(), Request: request, Entries: part,
 		}
 		shown, hide := whole, false
 		shown.Entries = make([]event.PlanEntry, len(part))

@@ -28,17 +28,17 @@ type Operate struct {
 func (t *turn) operate(c Operate) error {
 	s := t.s
 	if s.Ended == "" {
-		return problem.New(problem.RunStateConflict, "the run has not ended; its effects are undone after its end").With("runStatus", s.Status())
+		return s.conflict("the run has not ended; its effects are undone after its end")
 	}
 	if c.Action == UndoStart {
 		return t.operateStart(c)
 	}
 	u := s.Undoing
 	if u == nil {
-		return problem.New(problem.RunStateConflict, "nothing of this run is being undone").With("compensationStatus", s.CompensationStatus())
+		return s.conflict("nothing of this run is being undone")
 	}
 	if u.spent() {
-		return problem.New(problem.RunStateConflict, "this compensation has come to its end").With("compensationStatus", s.CompensationStatus())
+		return s.conflict("this compensation has come to its end")
 	}
 	a, err := u.meant(c.Order)
 	if err != nil {
@@ -46,17 +46,17 @@ func (t *turn) operate(c Operate) error {
 	}
 	switch a.Phase {
 	case Done:
-		return problem.New(problem.RunStateConflict, "action %d has been done, and is never done twice", a.Order).With("order", a.Order)
+		return s.conflict("action %d has been done, and is never done twice", a.Order).With("order", a.Order)
 	case Executing:
 		if c.Action != UndoTerminate {
-			return problem.New(problem.RunStateConflict, "action %d is under way", a.Order).With("order", a.Order)
+			return s.conflict("action %d is under way", a.Order).With("order", a.Order)
 		}
 	}
 	if x := s.undoCall(); x != nil && a.Order < x.Order && (c.Action == UndoRetry || c.Action == UndoSubstitute) {
-		return problem.New(problem.RunStateConflict, "action %d is under way; there is one at a time", x.Order).With("order", x.Order)
+		return s.conflict("action %d is under way; there is one at a time", x.Order).With("order", x.Order)
 	}
 	if a.Irreversible && c.Action != UndoTerminate {
-		return problem.New(problem.RunStateConflict, "the effect of node %s cannot be undone", a.NodeID).With("order", a.Order)
+		return s.conflict("the effect of node %s cannot be undone", a.NodeID).With("order", a.Order)
 	}
 	t.audit(c.By, "compensation."+c.Action, true)
 	switch c.Action {
@@ -77,17 +77,23 @@ func (t *turn) operate(c Operate) error {
 func (t *turn) operateStart(c Operate) error {
 	s := t.s
 	if s.Undoing != nil {
-		return problem.New(problem.RunStateConflict, "a run is undone once").With("compensationStatus", s.CompensationStatus())
+		return s.conflict("a run is undone once")
 	}
 	if !s.wf.Policy.Fires(flow.OnOperatorRequest) {
-		return problem.New(problem.RunStateConflict, "the workflow's policy does not name %s", flow.OnOperatorRequest).
+		return s.conflict("the workflow's policy does not name %s", flow.OnOperatorRequest).
 			With("field", "settings.compensation.triggers")
 	}
 	if s.undoable() {
 		t.audit(c.By, "compensation.start", true)
-		t.undo(flow.OnOperatorRequest)
+		t.undo(flow.OnOperatorRequest, c.Request)
 	}
 	return nil // with nothing to undo, nothing was asked for
+}
+
+// conflict refuses an operation for which the run does not stand right.
+func (s *State) conflict(format string, args ...any) *problem.Error {
+	return problem.New(problem.RunStateConflict, format, args...).
+		With("runStatus", s.Status()).With("compensationStatus", s.CompensationStatus())
 }
 
 // meant finds the action an operator speaks of.
