@@ -74,6 +74,15 @@ func Run(t *testing.T, open Open) {
 		{"idempotency purge", idempotencyPurge},
 		{"idempotency malformed", idempotencyMalformed},
 
+		{"subscriptions", subscriptions},
+		{"queued with a step", queued},
+		{"claims of deliveries", claims},
+		{"claims of the lost", claimsOfTheLost},
+		{"targets of deliveries", targets},
+		{"targets by url", urlTargets},
+		{"delivery race", takeRace},
+		{"dead letters", deadLetters},
+
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
 		{"readers beside a writer", readersBesideWriter},
