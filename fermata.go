@@ -13,12 +13,15 @@ package fermata
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"time"
 
 	"github.com/fermata-run/fermata/client"
 	"github.com/fermata-run/fermata/internal/api/v2"
@@ -26,11 +29,13 @@ import (
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/engine"
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
+	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
 )
@@ -66,7 +71,25 @@ type Config struct {
 	// It relaxes a protection; leave it empty in production.
 	AllowEgress []netip.Prefix
 
+	Webhooks Webhooks
+
 	Limits Limits
+}
+
+// Webhooks say how events are delivered to subscribers. The zero value is a good
+// choice.
+type Webhooks struct {
+	// Allow admits private address ranges to webhooks and callback URLs, and lets
+	// a literal address in one go without TLS. It relaxes a protection; leave it
+	// empty in production.
+	Allow []netip.Prefix
+
+	// RootCAs are the authorities that receivers' certificates are held against;
+	// nil for the system's.
+	RootCAs *x509.CertPool
+
+	MaxAttempts int           // of one delivery; default 10
+	Backoff     time.Duration // before the second attempt, four times as long before each further one; default 2 s
 }
 
 // Limits bound what one run and one host may use. Zero means the default.
@@ -92,6 +115,9 @@ type Host struct {
 	api      *v2.API
 	firstKey string
 	sweeper  *background
+	hooks    *egress.Guard
+	worker   *webhook.Worker
+	courier  *background
 }
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
@@ -105,7 +131,12 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress})}
+	h := &Host{
+		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress}),
+		hooks: egress.New(egress.Options{
+			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
+		}),
+	}
 	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
 	for _, t := range cfg.Nodes {
 		if err := h.catalog.add(t); err != nil {
@@ -130,8 +161,10 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
+	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
-		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
+		Outbox: outbox,
+		Store:  h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
@@ -139,8 +172,18 @@ func (h *Host) assemble(ctx context.Context) error {
 	})
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
+	h.worker = webhook.NewWorker(webhook.Config{
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
+		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
+		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff},
+		// The worker does nothing before the host that it serves is there.
+		Callback: func(ctx context.Context, row store.Run, e *event.Event, id string) ([]byte, error) {
+			return h.host.CallbackBody(ctx, row, e, id)
+		},
+	})
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {
@@ -188,6 +231,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.courier = begin(h.worker.Run)
 	return nil
 }
 
@@ -196,8 +240,10 @@ func (h *Host) Start(ctx context.Context) error {
 // off goes on at the next start.
 func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
+	h.courier.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
+	h.hooks.Close()
 	return errors.Join(err, h.store.Close())
 }
 
@@ -228,4 +274,10 @@ func (h *Host) RotateTokenKey(ctx context.Context) (string, error) { return h.ho
 func (h *Host) FirstKey() string { return h.firstKey }
 
 // Relaxations lists protections the configuration has loosened.
-func (h *Host) Relaxations() []string { return h.egress.Relaxations() }
+func (h *Host) Relaxations() []string {
+	out := h.egress.Relaxations()
+	for _, r := range h.hooks.Relaxations() {
+		out = append(out, "webhooks: "+r)
+	}
+	return out
+}

@@ -40,8 +40,7 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"maxRequestBodyBytes": h.cfg.Limits.MaxBodyBytes,
 		}),
 		"eventLog": record("claims-check", nil),
-		// Groups and roles are not resolved here, so neither kind is claimed; nor
-		// is anything delivered to a callback.
+		// Groups and roles are not resolved here, so neither kind is claimed.
 		"interrupt": record("witnessable-gated", map[string]any{
 			"tokenAlgs": []string{token.HS256}, "refKinds": []string{"principal"},
 		}),
@@ -55,6 +54,10 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// The family idempotency is absent although every mutating operation honours a
 	// key: advertising it binds effect identity and its ledger, which are not wired
 	// (spec v2 idempotency.md §Layer 2; ADR 10).
+	if h.cfg.Webhooks.Worker != nil {
+		root["webhooks"] = record("witnessable-gated", h.webhookFacets())
+		root["interrupt"].(map[string]any)["callbackDelivery"] = true
+	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})
 	}

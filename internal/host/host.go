@@ -22,6 +22,8 @@ type Config struct {
 	Log     *slog.Logger
 	Version string // of the implementation
 	Limits  Limits
+
+	Webhooks Webhooks
 }
 
 // Limits bound what callers may ask for.
@@ -55,6 +57,8 @@ type Host struct {
 	cache   *snapshots
 	keys    *tokenKeys
 	flights flights
+
+	verifying tenantRate
 }
 
 // New makes a host.

@@ -13,13 +13,16 @@ const (
 	sweepBatch = 500 // rows in one transaction, so that no other write waits long
 )
 
-// Sweep removes idempotency records that are past their retention, now and then,
+// Sweep removes idempotency records and dead letters past their retention, now and then,
 // until ctx ends.
 func (h *Host) Sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := h.store.Idempotency().Purge(ctx, h.clock.Now(), sweepBatch)
+		if err == nil && n < sweepBatch {
+			n, err = h.store.Webhooks().PurgeDeadLetters(ctx, h.clock.Now(), sweepBatch)
+		}
 		if err != nil && h.cfg.Log != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
-			h.cfg.Log.Warn("idempotency records were not purged", "err", err)
+			h.cfg.Log.Warn("what is past its retention was not purged", "err", err)
 		}
 		if n == sweepBatch {
 			continue // there may be more

@@ -167,7 +167,7 @@ func takeFrom(c *conn, out []store.Delivery, q *store.TakeQuery, x store.Quota) 
 		e := &out[i]
 		err = c.prep(takeEntry).time(q.Until).text(q.Instance).int(e.Claim).text(e.Tenant).text(e.Target).text(e.Run.Opaque).run()
 	}
-	if err == nil && len(out) > first {
+	if err == nil { // even if nothing was due: then it is the target that was wrong
 		err = c.prep(reschedule).text(x.Tenant).text(x.Target).run()
 	}
 	return out, err
