@@ -223,7 +223,7 @@ func (l *lane) retry(out outcome) {
 func (l *lane) pause(s *store.Settlement, out outcome) {
 	p := l.w.cfg.Policy
 	now := l.w.cfg.Clock.Now()
-	s.ResumeAt = now.Add(max(p.wait(l.d.Failures, longestRest, l.w.cfg.Random()), min(out.retryAfter, longestAsked)))
+	s.ResumeAt = now.Add(max(p.wait(l.d.Failures, p.longestRest(), l.w.cfg.Random()), min(out.retryAfter, longestAsked)))
 	if l.sub != nil && l.d.Failures >= disableAfter*p.MaxAttempts {
 		s.ResumeAt = now.Add(holdFor)
 		s.Disable = fmt.Sprintf("%d attempts in a row failed; the last: %s", l.d.Failures, out.note)

@@ -142,12 +142,12 @@ func (l *lab) until(what string, is func() bool) {
 func (l *lab) idle(w *Worker) {
 	l.Helper()
 	l.until("the worker is at rest", func() bool {
-		w.room.mu.Lock()
-		busy := w.room.total
-		w.room.mu.Unlock()
+		// In this order: what is taken counts as under way before it is due no more.
 		due, err := l.s.Deliveries().Due(l.Context(), l.clock.Now(), nil, 1)
 		l.ok(err)
-		return busy == 0 && len(due) == 0
+		w.room.mu.Lock()
+		defer w.room.mu.Unlock()
+		return len(due) == 0 && w.room.total == 0
 	})
 }
 

@@ -36,6 +36,10 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
+// longestRest is the most that an endpoint rests: no longer than one delivery waits
+// for its last attempt.
+func (p Policy) longestRest() time.Duration { return p.wait(p.MaxAttempts-1, longestRest, 1) }
+
 // wait is how long to wait after the nth failure in a row, at most most: a random
 // time from half of the exponential one to all of it, so that what failed together
 // does not come back together.
