@@ -218,12 +218,18 @@ func (l *lane) retry(out outcome) {
 	l.settle(s)
 }
 
-// pause says how long an endpoint rests that has failed, or that it has failed for
-// so long that its subscription is disabled.
+// pause says how long an endpoint rests that is failing or has asked for it, or that
+// it has failed for so long that its subscription is disabled.
 func (l *lane) pause(s *store.Settlement, out outcome) {
 	p := l.w.cfg.Policy
 	now := l.w.cfg.Clock.Now()
-	s.ResumeAt = now.Add(max(p.wait(l.d.Failures, p.longestRest(), l.w.cfg.Random()), min(out.retryAfter, longestAsked)))
+	rest := min(out.retryAfter, longestAsked)
+	if n := l.d.Failures - failing; n >= 0 {
+		rest = max(rest, p.wait(n+1, p.longestRest(), l.w.cfg.Random()))
+	}
+	if rest > 0 {
+		s.ResumeAt = now.Add(rest)
+	}
 	if l.sub != nil && l.d.Failures >= disableAfter*p.MaxAttempts {
 		s.ResumeAt = now.Add(holdFor)
 		s.Disable = fmt.Sprintf("%d attempts in a row failed; the last: %s", l.d.Failures, out.note)

@@ -15,6 +15,11 @@ const (
 	longestRest   = 15 * time.Minute // of an endpoint that has failed, whatever waits for it
 	longestAsked  = time.Hour        // of what a Retry-After may ask for
 
+	// failing is from how many failures in a row on an endpoint rests, and is asked
+	// once at a time until it takes something. One that fails now and then is not
+	// slowed down by it.
+	failing = 3
+
 	// disableAfter is how many times MaxAttempts in a row must have failed before a
 	// subscription is disabled.
 	disableAfter = 3

@@ -37,12 +37,12 @@ func (r *room) left(tenant string) int {
 }
 
 // reserve makes room for entries of a target and says how many. An endpoint that
-// has failed is asked once at a time, until it takes something.
+// is failing is asked once at a time, until it takes something.
 func (r *room) reserve(t store.Target) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, most := targetKey{t.Tenant, t.ID}, perTarget
-	if t.Failures > 0 {
+	if t.Failures >= failing {
 		most = 1
 	}
 	n := max(min(most-r.targets[key], r.left(t.Tenant)), 0)
