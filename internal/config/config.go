@@ -23,8 +23,12 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
-	AllowEgress   []netip.Prefix // closed ranges that outbound requests may reach
-	ShutdownGrace time.Duration  // from the signal to the end
+	AllowEgress     []netip.Prefix // closed ranges that outbound requests may reach
+	AllowWebhooks   []netip.Prefix // closed ranges that webhooks may be delivered to
+	WebhookCA       string         // file of authorities for receivers' certificates; empty for the system's
+	WebhookAttempts int            // of one delivery
+	WebhookBackoff  time.Duration  // before the second attempt
+	ShutdownGrace   time.Duration  // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.

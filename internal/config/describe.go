@@ -46,6 +46,9 @@ func Relaxations(c Config) []Relaxation {
 	if len(c.AllowEgress) > 0 {
 		out = append(out, Relaxation{"allow-egress", "nodes may call " + joinPrefixes(c.AllowEgress) + ", which is closed otherwise"})
 	}
+	if len(c.AllowWebhooks) > 0 {
+		out = append(out, Relaxation{"allow-webhooks", "webhooks may be delivered to " + joinPrefixes(c.AllowWebhooks) + ", which is closed otherwise"})
+	}
 	return out
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+	Webhooks Webhooks
 }
 
 // Limits bound what callers may ask for.
@@ -64,6 +65,8 @@ type Host struct {
 	cache   *snapshots
 	keys    *tokenKeys
 	flights flights
+
+	verifying tenantRate
 }
 
 // New makes a host.

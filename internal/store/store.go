@@ -36,6 +36,8 @@ type Store interface {
 	Secrets() Secrets
 	Idempotency() Idempotency
 	Effects() Effects
+	Webhooks() Webhooks
+	Deliveries() Deliveries
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error
@@ -126,6 +128,11 @@ type Append struct {
 	Closed     []string // interrupt ids (opaque segments) no longer open
 	Checkpoint *Checkpoint
 	Settled    []Settled // children whose news this step takes into account
+
+	// Queued is what goes out because of this step, and Matcher says what else
+	// does: it is asked about the tenant's subscriptions. Nil for nobody.
+	Queued  []Queued
+	Matcher Matcher
 
 	// Also holds steps of other runs that belong to the same transaction: the
 	// child runs this step starts. If one of them cannot be written, nothing is.
