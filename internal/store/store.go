@@ -114,7 +114,7 @@ type Append struct {
 
 	// Scope, when creating, is the caller's name for what the run is about; empty
 	// for none. With Alone the step is refused with an Active error while another
-	// run of the tenant has this scope and is not over.
+	// run of the tenant has this scope and a status that is not final.
 	Scope string
 	Alone bool
 
@@ -139,7 +139,7 @@ type Append struct {
 	Also []*Append
 }
 
-// Active refuses a step that wants its scope alone: another run of it is not over.
+// Active refuses a step that wants its scope alone: another run of it has a status that is not final.
 // Nothing was written.
 type Active struct{ Run ids.Run }
 
