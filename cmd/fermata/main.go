@@ -38,6 +38,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
+			DisableAfter: cfg.WebhookDisable,
 		},
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
