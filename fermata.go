@@ -130,6 +130,10 @@ type Webhooks struct {
 
 	MaxAttempts int           // of one delivery; default 10
 	Backoff     time.Duration // before the second attempt, four times as long before each further one; default 2 s
+
+	// DisableAfter is for how long an endpoint must have taken nothing before its
+	// subscription is disabled; default 6 h.
+	DisableAfter time.Duration
 }
 
 // Limits bound what one run and one host may use. Zero means the default.
@@ -226,7 +230,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	h.worker = webhook.NewWorker(webhook.Config{
 		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
-		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff},
+		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
 		Callback: func(ctx context.Context, row store.Run, e *event.Event, id string) ([]byte, error) {
 			return h.host.CallbackBody(ctx, row, e, id)

@@ -21,7 +21,7 @@ import (
 // withWebhooks lets a host deliver to this machine, and give up soon.
 func withWebhooks(c *fermata.Config) {
 	c.Webhooks = fermata.Webhooks{
-		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxAttempts: 3, Backoff: 10 * time.Millisecond,
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxAttempts: 3, Backoff: 10 * time.Millisecond, DisableAfter: 50 * time.Millisecond,
 	}
 }
 

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
@@ -33,6 +34,8 @@ func Command(ctx context.Context, args []string, getenv func(string) string, std
 	f.BoolVar(&cfg.Quick, "quick", false, "leave out checks that wait for a long silence")
 	f.StringVar(&cfg.ReceiverURL, "receiver-url", "", "public https address in front of --receiver-listen")
 	f.StringVar(&cfg.ReceiverListen, "receiver-listen", "", "address the suite's webhook receiver listens on")
+	cert := f.String("receiver-cert", "", "certificate (PEM) the receiver speaks TLS with; the host must trust it")
+	certKey := f.String("receiver-key", "", "key (PEM) of --receiver-cert")
 	asJSON := f.Bool("json", false, "write the report as JSON")
 	if err := f.Parse(args); err != nil {
 		return ExitUsage
@@ -40,6 +43,14 @@ func Command(ctx context.Context, args []string, getenv func(string) string, std
 	if f.NArg() > 0 {
 		fmt.Fprintf(stderr, "conformance: unexpected argument %q\n", f.Arg(0))
 		return ExitUsage
+	}
+	if *cert != "" || *certKey != "" {
+		pair, err := tls.LoadX509KeyPair(*cert, *certKey)
+		if err != nil {
+			fmt.Fprintf(stderr, "conformance: the receiver's certificate: %v\n", err)
+			return ExitUsage
+		}
+		cfg.ReceiverTLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	cfg.APIKey = or(cfg.APIKey, getenv("FERMATA_API_KEY"))
 	cfg.OtherAPIKey = or(cfg.OtherAPIKey, getenv("FERMATA_OTHER_API_KEY"))

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -57,6 +58,10 @@ type Config struct {
 	// its loopback address, and what the host refuses is blocked.
 	ReceiverURL    string
 	ReceiverListen string
+
+	// ReceiverTLS, if set, has the suite's receivers speak TLS with this
+	// configuration: a certificate for its address whose authority the host trusts.
+	ReceiverTLS *tls.Config
 
 	// Log is told about each result as it comes; nil is silent.
 	Log func(Result)

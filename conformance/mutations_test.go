@@ -94,7 +94,7 @@ var wireMutations = []mutation{
 		r.URL.Path, r.URL.RawPath = strings.TrimPrefix(r.URL.Path, "/v2"), strings.TrimPrefix(r.URL.RawPath, "/v2")
 	})},
 	{"seams in production", "gates.seams", instead(when("POST", `^/conformance/seams/`), 200, `{}`)},
-	{"webhooks nobody advertises", "gates.webhooks", instead(when("POST", `^/webhooks$`), 201, `{"webhookId":"default/0123456789abcdef"}`)},
+	{"claims nothing of webhooks: yet serves them", "gates.webhooks", answers(when("GET", wellKn), on(200, object(func(m map[string]any) { delete(m, "webhooks") })))},
 	{"pause is not mounted", "gates.core-mounted", instead(when("POST", `:pause$`), 404, `{"error":"not_found","message":"no such operation"}`)},
 	{"token that means nothing is taken", "token.unprefixed", instead(when("GET", `^/interrupts/`), 200, `{}`)},
 }

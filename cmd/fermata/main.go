@@ -40,6 +40,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		LegacyEvents: cfg.LegacyEvents,
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
+			DisableAfter: cfg.WebhookDisable,
 		},
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,

@@ -28,6 +28,7 @@ type Config struct {
 	WebhookCA       string         // file of authorities for receivers' certificates; empty for the system's
 	WebhookAttempts int            // of one delivery
 	WebhookBackoff  time.Duration  // before the second attempt
+	WebhookDisable  time.Duration  // for which an endpoint must have taken nothing before it is disabled
 	ShutdownGrace   time.Duration  // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.

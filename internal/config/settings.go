@@ -117,6 +117,12 @@ var settings = []Setting{
 		get:   func(c *Config) string { return formatDuration(c.WebhookBackoff) },
 	},
 	{
+		Name: "webhook-disable-after", Type: "duration", Default: "6h", Scope: ServeOnly,
+		Usage: "How long an endpoint must have taken nothing before its webhook is disabled.",
+		set:   func(c *Config, v string) error { return duration(&c.WebhookDisable, v, time.Second, 30*day) },
+		get:   func(c *Config) string { return formatDuration(c.WebhookDisable) },
+	},
+	{
 		Name: "shutdown-grace", Type: "duration", Default: "10s",
 		Usage: "How long a stop may take before work is cut off; what is cut off goes on at the next start.",
 		set:   func(c *Config, v string) error { return duration(&c.ShutdownGrace, v, 0, time.Hour) },

@@ -96,7 +96,9 @@ type Delivery struct {
 	Attempts  int // for Next so far
 	CreatedAt time.Time
 	Claim     int64 // names this taking
-	Failures  int   // of the target
+
+	Failures     int       // of the target
+	FailingSince time.Time // when the first of them was; zero for none
 }
 
 // Settlement says what became of a claim.
@@ -112,11 +114,13 @@ type Settlement struct {
 
 	Letters []DeadLetter // for deliveries that were given up
 
-	// Of the target: how many attempts in a row have failed, and the time before
-	// which nothing of it is due. A Disable makes the subscription disabled.
-	Failures int
-	ResumeAt time.Time
-	Disable  string // the reason; empty to leave it as it is
+	// Of the target: how many attempts in a row have failed, since when, and the
+	// time before which nothing of it is due. A Disable makes the subscription
+	// disabled.
+	Failures     int
+	FailingSince time.Time
+	ResumeAt     time.Time
+	Disable      string // the reason; empty to leave it as it is
 
 	Now time.Time
 }

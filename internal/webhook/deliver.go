@@ -44,14 +44,14 @@ func (w *Worker) deliver(ctx, stop context.Context, d store.Delivery) {
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			// The subscription is gone and has taken its entries along, or the run is.
-			l.settle(store.Settlement{Next: d.Last + 1, Failures: l.d.Failures})
+			l.settle(store.Settlement{Next: d.Last + 1, Failures: l.d.Failures, FailingSince: l.d.FailingSince})
 			return
 		case err != nil:
 			w.complain(ctx, "a delivery could not be prepared", err)
 			l.putOff(w.cfg.Policy.Backoff)
 			return
 		case e == nil:
-			l.settle(store.Settlement{Next: l.d.Next, Failures: l.d.Failures})
+			l.settle(store.Settlement{Next: l.d.Next, Failures: l.d.Failures, FailingSince: l.d.FailingSince})
 			return
 		case l.sub != nil && !l.sub.DisabledAt.IsZero():
 			l.bury()
@@ -137,11 +137,13 @@ func (l *lane) attempt(ctx context.Context, e *event.Event) bool {
 		l.putOff(0)
 		return false
 	case out.ok:
-		l.d.Failures = 0
+		l.d.Failures, l.d.FailingSince = 0, time.Time{}
 		return l.done(e, nil)
 	}
 	l.d.Attempts++
-	l.d.Failures++
+	if l.d.Failures++; l.d.FailingSince.IsZero() {
+		l.d.FailingSince = w.cfg.Clock.Now()
+	}
 	w.cfg.Log.Debug("a delivery failed", "delivery", id, "target", l.d.Tenant+"/"+l.d.Target, "attempt", l.d.Attempts, "note", out.note)
 	if l.d.Attempts >= w.cfg.Policy.MaxAttempts {
 		w.cfg.Log.Warn("a delivery was given up", "delivery", id, "target", l.d.Tenant+"/"+l.d.Target, "attempts", l.d.Attempts, "note", out.note)
@@ -188,7 +190,7 @@ func Body(row *store.Run, e *event.Event) ([]byte, error) {
 func (l *lane) done(e *event.Event, letter *store.DeadLetter, failed ...outcome) bool {
 	l.advanceTo(e.Seq + 1)
 	l.skip()
-	s := store.Settlement{Next: l.d.Next, DueAt: l.w.leaseEnd(), Hold: true, Failures: l.d.Failures}
+	s := store.Settlement{Next: l.d.Next, DueAt: l.w.leaseEnd(), Hold: true, Failures: l.d.Failures, FailingSince: l.d.FailingSince}
 	if letter != nil {
 		if l.sub != nil {
 			s.Letters = []store.DeadLetter{*letter}
@@ -213,7 +215,7 @@ func (l *lane) retry(out outcome) {
 	p := l.w.cfg.Policy
 	now := l.w.cfg.Clock.Now()
 	wait := max(p.wait(l.d.Attempts, longestWait, l.w.cfg.Random()), min(out.retryAfter, longestAsked))
-	s := store.Settlement{Next: l.d.Next, Attempts: l.d.Attempts, DueAt: now.Add(wait), Failures: l.d.Failures}
+	s := store.Settlement{Next: l.d.Next, Attempts: l.d.Attempts, DueAt: now.Add(wait), Failures: l.d.Failures, FailingSince: l.d.FailingSince}
 	l.pause(&s, out)
 	l.settle(s)
 }
@@ -223,14 +225,11 @@ func (l *lane) retry(out outcome) {
 func (l *lane) pause(s *store.Settlement, out outcome) {
 	p := l.w.cfg.Policy
 	now := l.w.cfg.Clock.Now()
-	rest := min(out.retryAfter, longestAsked)
-	if n := l.d.Failures - failing; n >= 0 {
-		rest = max(rest, p.wait(n+1, p.longestRest(), l.w.cfg.Random()))
-	}
-	if rest > 0 {
+	since := now.Sub(l.d.FailingSince)
+	if rest := max(p.rest(l.d.Failures, since, l.w.cfg.Random()), min(out.retryAfter, longestAsked)); rest > 0 {
 		s.ResumeAt = now.Add(rest)
 	}
-	if l.sub != nil && l.d.Failures >= disableAfter*p.MaxAttempts {
+	if l.sub != nil && l.d.Failures >= disableTimes*p.MaxAttempts && since >= p.DisableAfter {
 		s.ResumeAt = now.Add(holdFor)
 		s.Disable = fmt.Sprintf("%d attempts in a row failed; the last: %s", l.d.Failures, out.note)
 		l.w.cfg.Log.Warn("a webhook was disabled", "webhook", l.d.Tenant+"/"+l.d.Target, "reason", s.Disable)
@@ -240,7 +239,7 @@ func (l *lane) pause(s *store.Settlement, out outcome) {
 // putOff lets go of the entry as it stands. Nothing was tried, so nothing counts.
 func (l *lane) putOff(wait time.Duration) {
 	l.settle(store.Settlement{
-		Next: l.d.Next, Attempts: l.d.Attempts, DueAt: l.w.cfg.Clock.Now().Add(wait), Failures: l.d.Failures,
+		Next: l.d.Next, Attempts: l.d.Attempts, DueAt: l.w.cfg.Clock.Now().Add(wait), Failures: l.d.Failures, FailingSince: l.d.FailingSince,
 	})
 }
 
@@ -258,7 +257,7 @@ func (l *lane) bury() {
 		l.advanceTo(e.Seq + 1)
 	}
 	l.settle(store.Settlement{
-		Next: l.d.Next, DueAt: l.w.cfg.Clock.Now(), Letters: letters, Failures: l.d.Failures,
+		Next: l.d.Next, DueAt: l.w.cfg.Clock.Now(), Letters: letters, Failures: l.d.Failures, FailingSince: l.d.FailingSince,
 	})
 }
 

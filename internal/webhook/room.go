@@ -11,9 +11,10 @@ import (
 // what the others leave, so that nobody's silence is anybody else's delay (spec v2
 // webhooks.md §Delivery isolation).
 const (
-	capacity  = 256
-	perTarget = 8
-	floor     = 8 // what a tenant may always have under way while there is room
+	capacity   = 256
+	perTarget  = 8
+	perFailing = 2
+	floor      = 8 // what a tenant may always have under way while there is room
 )
 
 type targetKey struct{ tenant, id string }
@@ -37,13 +38,13 @@ func (r *room) left(tenant string) int {
 }
 
 // reserve makes room for entries of a target and says how many. An endpoint that
-// is failing is asked once at a time, until it takes something.
+// is failing is asked by few at a time, until it takes something.
 func (r *room) reserve(t store.Target) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, most := targetKey{t.Tenant, t.ID}, perTarget
 	if t.Failures >= failing {
-		most = 1
+		most = perFailing
 	}
 	n := max(min(most-r.targets[key], r.left(t.Tenant)), 0)
 	r.add(key, n)

@@ -171,17 +171,31 @@ func TestDeadEndpointIsDisabled(t *testing.T) {
 		l.ok(err)
 		return !x.DisabledAt.IsZero()
 	}
+	rests := []time.Duration{}
 	for n := 0; !disabled(); n++ {
-		before := len(l.world.calls("/a"))
-		l.pass(longestRest)
+		before, at := len(l.world.calls("/a")), l.clock.Now()
+		next, err := l.s.Deliveries().NextDue(t.Context())
+		l.ok(err)
+		l.pass(next.Sub(at))
+		rests = append(rests, next.Sub(at))
 		l.until("another attempt", func() bool { return len(l.world.calls("/a")) > before || disabled() })
 		l.idle(w)
-		if got := len(l.world.calls("/a")) - before; got > 1 {
+		if got := len(l.world.calls("/a")) - before; got > perFailing {
 			t.Errorf("%d attempts at once at an endpoint that takes nothing", got)
 		}
-		if n > 3*disableAfter*l.cfg.Policy.MaxAttempts {
+		if n > 500 {
 			t.Fatal("it is never disabled")
 		}
+		l.begin("acme", 1) // there is always something new for it
+	}
+	if since := l.clock.Now().Sub(epoch); since < 6*time.Hour {
+		t.Errorf("it is disabled after %s", since)
+	}
+	if last := rests[len(rests)-1]; last < 10*time.Minute || last > longestRest {
+		t.Errorf("it rests for %s in the end", last)
+	}
+	if len(rests) > 400 {
+		t.Errorf("%d attempts before it was disabled", len(rests))
 	}
 	x, err := l.s.Webhooks().Get(t.Context(), s.Tenant, s.ID)
 	l.ok(err)
@@ -195,27 +209,35 @@ func TestDeadEndpointIsDisabled(t *testing.T) {
 	if got := len(l.world.calls("/a")); got != before {
 		t.Errorf("%d attempts at an endpoint that was disabled", got-before)
 	}
-	gone := len(l.letters(s))
 	l.world.on("/a", nil)
+	id := l.begin("acme", 1)
 	l.ok(l.s.Webhooks().Enable(t.Context(), s.Tenant, s.ID, l.clock.Now()))
 	l.outbox.wake()
-	l.until("what has waited", func() bool { return len(l.world.calls("/a")) == before+21-gone })
+	l.until("what has waited", func() bool {
+		return slices.ContainsFunc(l.world.calls("/a"), func(c call) bool { return c.run == id.String() })
+	})
 	l.idle(w)
+	if next, err := l.s.Deliveries().NextDue(t.Context()); err != nil || !next.IsZero() {
+		t.Errorf("something is left, due at %s: %v", next, err)
+	}
 }
 
 // TestDisabledForTooLong: what a disabled subscription holds ends as dead letters.
 func TestDisabledForTooLong(t *testing.T) {
-	l := newLab(t, func(c *Config) { c.Policy.MaxAttempts = 1 })
+	l := newLab(t, func(c *Config) { c.Policy.MaxAttempts, c.Policy.DisableAfter = 1, time.Second })
 	s := l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started", "log.appended"} })
 	l.world.on("/a", status(503))
 	w := l.work()
 	l.begin("acme", 3)
-	for range 2 {
-		l.until("an attempt", func() bool { return len(l.letters(s)) > 0 })
-		l.idle(w)
-		l.pass(longestRest)
-	}
 	l.until("three dead letters", func() bool { return len(l.letters(s)) == 3 })
+	l.idle(w)
+	l.pass(time.Minute)
+	l.begin("acme", 1)
+	l.until("the subscription is disabled", func() bool {
+		x, err := l.s.Webhooks().Get(t.Context(), s.Tenant, s.ID)
+		l.ok(err)
+		return !x.DisabledAt.IsZero()
+	})
 	l.idle(w)
 	calls := len(l.world.calls("/a"))
 	l.begin("acme", 2)

@@ -35,7 +35,7 @@ const (
 		WHERE due_at IS NOT NULL AND due_at <= ? AND tenant NOT IN (SELECT value FROM json_each(?)) ORDER BY due_at LIMIT ?`
 	nextTarget = `SELECT due_at FROM delivery_targets INDEXED BY delivery_targets_due
 		WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
-	selectTarget = `SELECT coalesce(url, ''), failures FROM delivery_targets` + oneTarget
+	selectTarget = `SELECT coalesce(url, ''), failures, failing_since FROM delivery_targets` + oneTarget
 	dueEntries   = `SELECT run_id, next_seq, last_seq, attempts, created_at FROM deliveries INDEXED BY deliveries_due` + oneTarget + `
 		AND due_at <= ? ORDER BY due_at LIMIT ?`
 	takeEntry = `UPDATE deliveries SET due_at = ?, holder = ?, claim = ?` + oneDelivery
@@ -44,7 +44,7 @@ const (
 	removeEntry  = `DELETE FROM deliveries` + oneDelivery
 	moveEntry    = `UPDATE deliveries SET next_seq = ?, attempts = ?, due_at = ?` + oneDelivery
 	releaseEntry = `UPDATE deliveries SET next_seq = ?, attempts = ?, due_at = ?, holder = NULL, claim = 0` + oneDelivery
-	fareTarget   = `UPDATE delivery_targets SET failures = ?, resume_at = ?` + oneTarget
+	fareTarget   = `UPDATE delivery_targets SET failures = ?, failing_since = ?, resume_at = ?` + oneTarget
 	emptyTarget  = `DELETE FROM delivery_targets` + oneTarget + ` AND url IS NOT NULL AND due_at IS NULL`
 
 	lostTargets = `UPDATE delivery_targets SET due_at = max(?, resume_at) WHERE (tenant, target) IN (
@@ -150,7 +150,9 @@ func (d deliveries) Take(ctx context.Context, q store.TakeQuery) (out []store.De
 
 func takeFrom(c *conn, out []store.Delivery, q *store.TakeQuery, x store.Quota) ([]store.Delivery, error) {
 	t := store.Delivery{Tenant: x.Tenant, Target: x.Target}
-	found, err := c.prep(selectTarget).text(x.Tenant).text(x.Target).one(func(r *row) { t.URL, t.Failures = r.text(), int(r.int()) })
+	found, err := c.prep(selectTarget).text(x.Tenant).text(x.Target).one(func(r *row) {
+		t.URL, t.Failures, t.FailingSince = r.text(), int(r.int()), r.time()
+	})
 	if err != nil || !found {
 		return out, err
 	}
@@ -216,7 +218,7 @@ func (d deliveries) settle(c *conn, s *store.Settlement) error {
 		resume = s.ResumeAt.UnixMilli()
 	}
 	if err == nil {
-		err = c.prep(fareTarget).int(int64(s.Failures)).int(resume).text(s.Tenant).text(s.Target).run()
+		err = c.prep(fareTarget).int(int64(s.Failures)).time(s.FailingSince).int(resume).text(s.Tenant).text(s.Target).run()
 	}
 	if err == nil {
 		err = c.prep(reschedule).text(s.Tenant).text(s.Target).run()

@@ -35,7 +35,7 @@ const (
 	removeTarget  = `DELETE FROM delivery_targets WHERE tenant = ? AND target = ?`
 	removeQueued  = `DELETE FROM deliveries WHERE tenant = ? AND target = ?`
 	removeLetters = `DELETE FROM dead_letters WHERE tenant = ? AND webhook = ?`
-	resumeTarget  = `UPDATE delivery_targets SET resume_at = 0, failures = 0 WHERE tenant = ? AND target = ?`
+	resumeTarget  = `UPDATE delivery_targets SET resume_at = 0, failures = 0, failing_since = NULL WHERE tenant = ? AND target = ?`
 	resumeQueued  = `UPDATE deliveries SET due_at = ?, attempts = 0 WHERE tenant = ? AND target = ? AND holder IS NULL`
 )
 

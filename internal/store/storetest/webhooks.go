@@ -219,13 +219,13 @@ func claims(e *env) {
 	}
 
 	// Put off: due later, with its attempts.
-	again := store.Settlement{Delivery: second, Next: 0, Attempts: 2, DueAt: e.now.Add(time.Second), Failures: 2, Now: e.now}
+	again := store.Settlement{Delivery: second, Next: 0, Attempts: 2, DueAt: e.now.Add(time.Second), Failures: 2, FailingSince: e.now, Now: e.now}
 	e.ok(e.s.Deliveries().Settle(e.ctx, again))
 	e.fails(e.s.Deliveries().Settle(e.ctx, again), store.ErrStale)
 	same(e, "due", e.due(), []string{})
 	e.now = e.now.Add(time.Second)
 	want := entry(s, l.row.ID, 0, 0)
-	want.Attempts, want.Failures = 2, 2
+	want.Attempts, want.Failures, want.FailingSince = 2, 2, again.FailingSince
 	third := e.one("host-1", s)
 	e.sameEntry(third, want)
 
@@ -315,7 +315,7 @@ func targets(e *env) {
 	all := e.take("host-1", "acme", a.ID, 9)
 	same(e, "entries after the rest", len(all), 4)
 	for _, d := range all {
-		if d.Attempts != 0 || d.Failures != 0 {
+		if d.Attempts != 0 || d.Failures != 0 || !d.FailingSince.IsZero() {
 			e.Errorf("an entry begins with %d attempts, its target with %d failures", d.Attempts, d.Failures)
 		}
 	}

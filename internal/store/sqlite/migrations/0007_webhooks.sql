@@ -20,12 +20,13 @@ CREATE TABLE webhooks (
 -- Where deliveries go. due_at is the later of resume_at and of what its earliest
 -- entry says, NULL if it has none. url is NULL for a subscription.
 CREATE TABLE delivery_targets (
-    tenant    TEXT NOT NULL,
-    target    TEXT NOT NULL,
-    url       TEXT,
-    due_at    INTEGER,
-    resume_at INTEGER NOT NULL,
-    failures  INTEGER NOT NULL,
+    tenant        TEXT NOT NULL,
+    target        TEXT NOT NULL,
+    url           TEXT,
+    due_at        INTEGER,
+    resume_at     INTEGER NOT NULL,
+    failures      INTEGER NOT NULL,
+    failing_since INTEGER,
     PRIMARY KEY (tenant, target)
 ) STRICT, WITHOUT ROWID;
 
