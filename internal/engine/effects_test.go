@@ -214,6 +214,34 @@ func TestSeamsOfEffects(t *testing.T) {
 	}
 }
 
+// TestClaimForNothing: a call that is over by the time its claim is granted gives it
+// back, so that nobody is in doubt about it.
+func TestClaimForNothing(t *testing.T) {
+	o := &outside{}
+	var l *lab
+	l = effectLab(t, node.Type{ID: "test.pay", Seams: []node.Seam{paySeam}, Run: func(ctx context.Context, in *node.Input) (node.Result, error) {
+		over, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if in.Attempt == 0 {
+			l.db.mu.Lock()
+			l.db.after = cancel
+			l.db.mu.Unlock()
+		}
+		out, err := in.Services.Effect(over, node.Effect{}, o.perform)
+		l.db.mu.Lock()
+		l.db.after = nil
+		l.db.mu.Unlock()
+		if errors.Is(err, context.Canceled) {
+			err = node.Retry("upstream_unavailable", "over")
+		}
+		return node.Done(node.Outputs{"paid": out}), err
+	}})
+	id := l.create(l.register("pay", []any{step("p", "test.pay", nil, payTwice)}, nil))
+	l.until(id, "completed")
+	o.came(t, 1)
+	l.ledger(id, "released", "completed")
+}
+
 // TestEffectsThatCannotBe: one that would wait for itself, too many of them, a name
 // without an end, an outcome that is no JSON.
 func TestEffectsThatCannotBe(t *testing.T) {
