@@ -4,13 +4,16 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Config is what an operator has set, or not.
 type Config struct {
-	Listen    string // host:port of the API
-	Data      string // folder of everything that is kept
-	Workflows string // folder of definitions registered at the start; empty for none
+	Mode      relax.Mode // what the host is for; production refuses relaxations
+	Listen    string     // host:port of the API
+	Data      string     // folder of everything that is kept
+	Workflows string     // folder of definitions registered at the start; empty for none
 
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // auto, text or json

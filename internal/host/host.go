@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -22,6 +23,9 @@ type Config struct {
 	Log     *slog.Logger
 	Version string // of the implementation
 	Limits  Limits
+
+	// Relaxations are the protections that the operator has loosened.
+	Relaxations []relax.Relaxation
 }
 
 // Limits bound what callers may ask for.
@@ -78,6 +82,11 @@ func New(cfg Config) *Host {
 
 // Limits are the bounds in force.
 func (h *Host) Limits() Limits { return h.cfg.Limits }
+
+// Relaxations are the protections that the operator has loosened: what a
+// certificate has to record (spec v2 security-defaults.md §Relaxations). They are
+// never a member of discovery.
+func (h *Host) Relaxations() []relax.Relaxation { return h.cfg.Relaxations }
 
 // allow refuses a caller whose credential lacks a scope. None asks for no more
 // than a credential.
