@@ -24,6 +24,9 @@ type Config struct {
 	Version string // of the implementation
 	Limits  Limits
 
+	// Retention says how long runs that are over are kept; for ever, if it is zero.
+	Retention Retention
+
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
 }
@@ -73,6 +76,9 @@ func New(cfg Config) *Host {
 	lim.KeyRetention = max(lim.KeyRetention, minRetention)
 	if lim.MaxInFlightWait == 0 {
 		lim.MaxInFlightWait = defaultWait
+	}
+	if cfg.Retention.Tombstones == 0 {
+		cfg.Retention.Tombstones = defaultTombstones
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
