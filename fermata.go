@@ -71,8 +71,18 @@ type Config struct {
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
+	// Retention says how long runs that are over are kept; nil means a year.
+	Retention *Retention
+
 	Limits Limits
 }
+
+// Retention are bounds of what is kept of runs that are over, and Bounds those
+// of one tenant. Zero means no bound; a bound of age is a day or more.
+type (
+	Retention = host.Retention
+	Bounds    = host.Bounds
+)
 
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
@@ -109,6 +119,13 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	if err := cfg.checkMode(); err != nil {
 		return nil, err
+	}
+	if cfg.Retention == nil {
+		r := host.DefaultRetention()
+		cfg.Retention = &r
+	}
+	if err := cfg.Retention.Check(); err != nil {
+		return nil, fmt.Errorf("fermata: Config.Retention: %w", err)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -149,7 +166,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		Relaxations: cfg.relaxations(),
+		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {
@@ -235,6 +252,16 @@ func (h *Host) RotateTokenKey(ctx context.Context) (string, error) { return h.ho
 // FirstKey is the API key made for an empty data folder. It is known only to
 // the process that made it, and empty on every later start.
 func (h *Host) FirstKey() string { return h.firstKey }
+
+// Prune is an operator's request to let go of runs now, and Pruned what came of it.
+type (
+	Prune  = host.Prune
+	Pruned = host.Pruned
+)
+
+// Prune lets go of runs that are over, by the configured bounds or by those of the
+// request. What something still needs stays. It works before Start, too.
+func (h *Host) Prune(ctx context.Context, r Prune) (Pruned, error) { return h.host.Prune(ctx, r) }
 
 // Relaxation is a protection that a member of Config has loosened.
 type Relaxation = relax.Relaxation

@@ -31,6 +31,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		Retention: retention(cfg.Retention),
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,
@@ -41,6 +42,17 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 			MaxStreams:         cfg.MaxStreams,
 		},
 	})
+}
+
+func retention(r config.Retention) *fermata.Retention {
+	out := &fermata.Retention{
+		Default: fermata.Bounds{MaxAge: r.MaxAge, MaxRuns: r.MaxRuns}, Tombstones: r.Tombstones,
+		Tenants: map[string]fermata.Bounds{},
+	}
+	for _, t := range r.Tenants {
+		out.Tenants[t.Tenant] = fermata.Bounds{MaxAge: t.MaxAge, MaxRuns: t.MaxRuns}
+	}
+	return out
 }
 
 type catalog map[string]*node.Type

@@ -26,12 +26,29 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
+	Retention Retention // of runs that are over
+
 	AllowEgress   []netip.Prefix // closed ranges that outbound requests may reach
 	ShutdownGrace time.Duration  // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.
 	BootstrapKey string
+}
+
+// Retention says how long runs that are over are kept. Zero means no bound.
+type Retention struct {
+	MaxAge     time.Duration // since a run's end
+	MaxRuns    int           // of one tenant, the newest by their end
+	Tombstones time.Duration // how long it is remembered of a run that it has expired
+	Tenants    []TenantRetention
+}
+
+// TenantRetention are one tenant's bounds, in place of the others.
+type TenantRetention struct {
+	Tenant  string
+	MaxAge  time.Duration
+	MaxRuns int
 }
 
 // Loopback reports whether Listen can be reached from this machine only.

@@ -1,8 +1,11 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -16,6 +19,35 @@ type Retention struct {
 	// Tombstones is how long it is remembered of a run that it has expired: its
 	// routes answer run_expired, and not_found after that. Zero means two years.
 	Tombstones time.Duration
+}
+
+// Check refuses bounds that could take a run from under its reader.
+func (r Retention) Check() error {
+	if r.Tombstones < 0 {
+		return errors.New("Tombstones is negative")
+	}
+	if err := r.Default.check(); err != nil {
+		return err
+	}
+	for tenant, b := range r.Tenants {
+		if !ids.ValidTenant(tenant) {
+			return fmt.Errorf("%q is no tenant", tenant)
+		}
+		if err := b.check(); err != nil {
+			return fmt.Errorf("tenant %s: %w", tenant, err)
+		}
+	}
+	return nil
+}
+
+func (b Bounds) check() error {
+	if b.MaxAge != 0 && b.MaxAge < Smallest {
+		return fmt.Errorf("MaxAge is %v, and not 0 or at least %v", b.MaxAge, Smallest)
+	}
+	if b.MaxRuns < 0 {
+		return errors.New("MaxRuns is negative")
+	}
+	return nil
 }
 
 // Bounds of one tenant's runs that are over. Either is enough to let go of one.

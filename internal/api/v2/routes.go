@@ -1,6 +1,8 @@
 package v2
 
 import (
+	"strings"
+
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/identity"
 )
@@ -107,6 +109,9 @@ func (a *API) routes() []api.Route {
 		if r := &rs[i]; r.Mutates() {
 			r.Headers = append(r.Headers, keyed)
 			r.Errors = append(r.Errors, 409)
+		}
+		if r := &rs[i]; strings.Contains(r.Pattern, "{runId}") {
+			r.Errors = append(r.Errors, 410) // run_expired, spec v2 replay.md §Retention
 		}
 	}
 	return rs
