@@ -28,6 +28,7 @@ import (
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
@@ -182,8 +183,11 @@ func (h *Host) assemble(ctx context.Context) error {
 // bootstrap gives an empty data folder its first API key.
 func (h *Host) bootstrap(ctx context.Context) error {
 	any, err := h.keys.Any(ctx)
-	if err != nil || any {
+	if err != nil {
 		return err
+	}
+	if any {
+		return h.checkUnused(ctx)
 	}
 	key := h.cfg.BootstrapKey
 	if key == "" {
@@ -194,6 +198,22 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
+}
+
+// checkUnused says that a chosen key opens nothing, if it is none of the folder's.
+func (h *Host) checkUnused(ctx context.Context) error {
+	key := h.cfg.BootstrapKey
+	if key == "" {
+		return nil
+	}
+	_, err := h.keys.Authenticate(ctx, "Bearer "+key)
+	var p *problem.Error
+	if errors.As(err, &p) && p.Status() < http.StatusInternalServerError {
+		h.cfg.Logger.Warn("the bootstrap key was not used: the data folder has API keys already, and this is none of them that is good",
+			"setting", "bootstrap-key", "fix", "use a key of this folder, or take the setting away")
+		return nil
+	}
+	return err
 }
 
 func or[T int | int64](v, fallback T) T {

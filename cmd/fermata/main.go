@@ -21,7 +21,7 @@ func main() {
 		debug.SetGCPercent(200)
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
 		Version: fermata.Version, OpenHost: open, Catalog: builtinCatalog(),
 	}))
 }

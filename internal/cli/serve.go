@@ -57,9 +57,15 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if err := a.checkEnviron(log); err != nil {
+		return err
+	}
 	warnUnusual(log, cfg)
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data folder cannot be made: %w", err)
+	}
+	if mode, open := openToOthers(cfg.Data); open {
+		log.Warn("others on this machine can reach the data folder", "data", cfg.Data, "mode", mode, "fix", "chmod 700 "+cfg.Data)
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -132,6 +138,21 @@ func stopHost(h Host, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return h.Stop(ctx)
+}
+
+// checkEnviron makes sure that no variable was meant as a setting and is none.
+func (a *app) checkEnviron(log *slog.Logger) error {
+	if a.env.Environ == nil {
+		return nil
+	}
+	unknown, err := config.CheckEnviron(a.env.Environ())
+	if err != nil {
+		return usageError{err}
+	}
+	if len(unknown) > 0 {
+		log.Warn("variables of the environment begin like settings and are none", "names", unknown)
+	}
+	return nil
 }
 
 // warnUnusual logs what an operator has opened.
