@@ -75,6 +75,9 @@ func TestRuns(t *testing.T) {
 	if code := w.run("runs", "start", "echo", "--input", "n=x"); code != 2 {
 		t.Errorf("exit %d", code)
 	}
+	over, _, _ := strings.Cut(strings.TrimPrefix(w.must("runs", "list", "--status", "completed"), "RUN"), "echo")
+	over = strings.Fields(over)[len(strings.Fields(over))-1]
+	contains(t, w.must("runs", "show", over), "status     completed", "\noutputs\n", `"n": 1`)
 	id, _, _ := strings.Cut(w.must("runs", "start", "gate"), " ")
 	contains(t, w.must("runs", "list"), "RUN  ", id, "gate ", "echo      completed", "a,b")
 	if out := w.must("runs", "list", "--workflow", "gate"); strings.Contains(out, "echo") {
