@@ -114,7 +114,7 @@ func (a *app) reportPruned(out host.Pruned, dry, asJSON bool) error {
 	for _, n := range names {
 		a.say("%s  %s", n, plural(out.Tenants[n], "run"))
 	}
-	what := "have expired"
+	what := "expired"
 	if dry {
 		what = "would expire"
 	}

@@ -110,11 +110,11 @@ func TestRunsPrune(t *testing.T) {
 	for range 3 {
 		w.must("run", f, "--data", data, "--answer", "ok=accept")
 	}
-	contains(t, w.must("runs", "prune", "--data", data), "0 runs have expired")
+	contains(t, w.must("runs", "prune", "--data", data), "0 runs expired, by")
 	contains(t, w.must("runs", "prune", "--data", data, "--keep", "1", "--dry-run"), "default  2 runs", "2 runs would expire")
 	contains(t, w.must("runs", "prune", "--data", data, "--older-than", "0s", "--tenant", "other", "--json"), `"runs": 0`)
-	contains(t, w.must("runs", "prune", "--data", data, "--keep", "1"), "2 runs have expired")
-	contains(t, w.must("runs", "prune", "--data", data, "--older-than", "0s"), "1 run have expired")
+	contains(t, w.must("runs", "prune", "--data", data, "--keep", "1"), "2 runs expired, by")
+	contains(t, w.must("runs", "prune", "--data", data, "--older-than", "0s"), "1 run expired, by")
 	for _, args := range [][]string{{"--older-than", "soon"}, {"--retention-max-age", "1h"}} {
 		if code := w.run(append([]string{"runs", "prune", "--data", data}, args...)...); code != ExitUsage {
 			t.Errorf("%v: exit %d: %s", args, code, w.err)
