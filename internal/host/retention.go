@@ -24,7 +24,7 @@ type Retention struct {
 // Check refuses bounds that could take a run from under its reader.
 func (r Retention) Check() error {
 	if r.Tombstones < 0 {
-		return errors.New("Tombstones is negative")
+		return errors.New("a negative time for Tombstones")
 	}
 	if err := r.Default.check(); err != nil {
 		return err
@@ -42,10 +42,10 @@ func (r Retention) Check() error {
 
 func (b Bounds) check() error {
 	if b.MaxAge != 0 && b.MaxAge < Smallest {
-		return fmt.Errorf("MaxAge is %v, and not 0 or at least %v", b.MaxAge, Smallest)
+		return fmt.Errorf("a MaxAge of %v, and not 0 or at least %v", b.MaxAge, Smallest)
 	}
 	if b.MaxRuns < 0 {
-		return errors.New("MaxRuns is negative")
+		return errors.New("a negative number of MaxRuns")
 	}
 	return nil
 }
