@@ -66,6 +66,11 @@ type Config struct {
 	// It relaxes a protection; leave it empty in production.
 	AllowEgress []netip.Prefix
 
+	// EgressCAFile is a PEM file of certificate authorities that outbound https
+	// trusts beside the system's own: those of services an operator runs. It opens
+	// no address.
+	EgressCAFile string
+
 	Limits Limits
 }
 
@@ -105,7 +110,11 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress})}
+	trust, err := egressTrust(cfg.EgressCAFile)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust})}
 	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
 	for _, t := range cfg.Nodes {
 		if err := h.catalog.add(t); err != nil {

@@ -33,6 +33,7 @@ func Command(ctx context.Context, args []string, getenv func(string) string, std
 	f.BoolVar(&cfg.Quick, "quick", false, "leave out checks that wait for a long silence")
 	f.StringVar(&cfg.ReceiverURL, "receiver-url", "", "public https address in front of --receiver-listen")
 	f.StringVar(&cfg.ReceiverListen, "receiver-listen", "", "address the suite's webhook receiver listens on")
+	f.StringVar(&cfg.ReceiverCA, "receiver-ca", "", "file of the authority under which receivers speak https (see conformance authority)")
 	asJSON := f.Bool("json", false, "write the report as JSON")
 	if err := f.Parse(args); err != nil {
 		return ExitUsage

@@ -30,6 +30,7 @@ func main() {
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		EgressCAFile: cfg.EgressCAFile,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,

@@ -97,6 +97,12 @@ var settings = []Setting{
 		get:   func(c *Config) string { return joinPrefixes(c.AllowEgress) },
 	},
 	{
+		Name: "egress-ca-file", Type: "file", Path: true,
+		Usage: "PEM file of certificate authorities that outbound https trusts beside the system's.",
+		set:   func(c *Config, v string) error { return folder(&c.EgressCAFile, v) },
+		get:   func(c *Config) string { return c.EgressCAFile },
+	},
+	{
 		Name: "shutdown-grace", Type: "duration", Default: "10s",
 		Usage: "How long a stop may take before work is cut off; what is cut off goes on at the next start.",
 		set:   func(c *Config, v string) error { return duration(&c.ShutdownGrace, v, 0, time.Hour) },
