@@ -71,6 +71,11 @@ type Config struct {
 	// no address.
 	EgressCAFile string
 
+	// SigningKeys is a PEM file of public Ed25519 keys that discovery lists: those
+	// whose private parts sign certification bundles of this host. A key that is
+	// not in use any more stays in the file, with the header Retired-At.
+	SigningKeys string
+
 	Limits Limits
 }
 
@@ -95,6 +100,7 @@ type Host struct {
 	host     *host.Host
 	keys     *identity.APIKeys
 	api      *v2.API
+	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
 }
@@ -115,6 +121,9 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust})}
+	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
+		return nil, err
+	}
 	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
 	for _, t := range cfg.Nodes {
 		if err := h.catalog.add(t); err != nil {
@@ -150,6 +159,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+		SigningKeys: h.signing, Build: runningBuild,
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {

@@ -31,7 +31,13 @@ var blocked = map[string]string{
 // good is an embedded host with a data folder of its own.
 func good(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey})
+	return start(t, fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey})
+}
+
+// start runs an embedded host until the test is over.
+func start(t *testing.T, cfg fermata.Config) http.Handler {
+	t.Helper()
+	h, err := fermata.Open(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

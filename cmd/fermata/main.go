@@ -22,7 +22,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-		Version: fermata.Version, OpenHost: open, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -30,7 +30,7 @@ func main() {
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
-		EgressCAFile: cfg.EgressCAFile,
+		EgressCAFile: cfg.EgressCAFile, SigningKeys: cfg.SigningKeys,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,

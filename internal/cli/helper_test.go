@@ -94,7 +94,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) env() Env {
 	e := Env{
 		Stdin: w.stdin, Stdout: w.out, Stderr: w.err, Getenv: func(k string) string { return w.vars[k] },
-		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, CreateKey: fermata.CreateKey, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {

@@ -41,7 +41,7 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommandGroupID("about")
 	root.SetCompletionCommandGroupID("about")
 	for group, cmds := range map[string][]*cobra.Command{
-		"here":  {a.serveCommand(), a.runCommand()},
+		"here":  {a.serveCommand(), a.runCommand(), a.keysCommand()},
 		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.conformanceCommand()},
 		"about": {a.doctorCommand(), a.configCommand(), a.versionCommand()},
 	} {

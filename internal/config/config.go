@@ -25,6 +25,7 @@ type Config struct {
 
 	AllowEgress   []netip.Prefix // closed ranges that outbound requests may reach
 	EgressCAFile  string         // authorities that outbound https trusts beside the system's; empty for none
+	SigningKeys   string         // public keys that discovery lists; empty for none
 	ShutdownGrace time.Duration  // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.

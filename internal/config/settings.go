@@ -103,6 +103,12 @@ var settings = []Setting{
 		get:   func(c *Config) string { return c.EgressCAFile },
 	},
 	{
+		Name: "signing-keys", Type: "file", Path: true, Scope: ServeOnly,
+		Usage: "PEM file of public Ed25519 keys to list in discovery, whose private parts sign certification bundles.",
+		set:   func(c *Config, v string) error { return folder(&c.SigningKeys, v) },
+		get:   func(c *Config) string { return c.SigningKeys },
+	},
+	{
 		Name: "shutdown-grace", Type: "duration", Default: "10s",
 		Usage: "How long a stop may take before work is cut off; what is cut off goes on at the next start.",
 		set:   func(c *Config, v string) error { return duration(&c.ShutdownGrace, v, 0, time.Hour) },

@@ -12,6 +12,9 @@ import (
 // ProtocolVersion is the version of the protocol this host serves.
 const ProtocolVersion = "2.0"
 
+// implementation is this host's name.
+const implementation = "fermata"
+
 // Capabilities is the discovery document with its validator (spec v2
 // capabilities.md). It is assembled from what is wired: a family is present
 // exactly when this host serves it.
@@ -28,7 +31,7 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 		"protocolVersion":       ProtocolVersion,
 		"protocolVersions":      []string{ProtocolVersion},
 		"preferredVersion":      ProtocolVersion,
-		"implementation":        map[string]any{"name": "fermata", "version": h.cfg.Version, "vendor": "fermata"},
+		"implementation":        map[string]any{"name": implementation, "version": h.cfg.Version, "vendor": implementation},
 		"engineVersion":         event.EngineVersion,
 		"eventLogSchemaVersion": event.LogEra,
 		"limits": record("witnessable-gated", map[string]any{
@@ -55,6 +58,9 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// The family idempotency is absent although every mutating operation honours a
 	// key: advertising it binds effect identity and its ledger, which are not wired
 	// (spec v2 idempotency.md §Layer 2; ADR 10).
+	if len(h.cfg.SigningKeys) > 0 {
+		root["signingKeys"] = h.cfg.SigningKeys
+	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})
 	}

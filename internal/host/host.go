@@ -22,6 +22,11 @@ type Config struct {
 	Log     *slog.Logger
 	Version string // of the implementation
 	Limits  Limits
+
+	// SigningKeys are published in discovery.
+	SigningKeys []SigningKey
+	// Build tells which program runs; nil if nobody knows.
+	Build func() (Build, error)
 }
 
 // Limits bound what callers may ask for.

@@ -161,6 +161,11 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Errors:  []int{409, 413, 415}, Handle: a.as(a.issueToken),
 		},
 		{
+			Method: "GET", Pattern: "/host/fermata/host", ID: "getHost", Scope: identity.ManifestRead,
+			Summary: "Which build this is, and which protections its operator has loosened.",
+			Returns: object("What a certification bundle has to record."), Handle: a.as(a.getHost),
+		},
+		{
 			Method: "GET", Pattern: "/host/fermata/live", ID: "live", Summary: "The process is up.",
 			Returns: object("It is."), Handle: a.live,
 		},
