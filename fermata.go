@@ -28,6 +28,7 @@ import (
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
@@ -62,8 +63,12 @@ type Config struct {
 	// instead of a generated one. At least 32 characters.
 	BootstrapKey string
 
+	// Mode says what the host is for: development, the default, or production,
+	// in which Open refuses every member that relaxes a protection.
+	Mode string
+
 	// AllowEgress admits private address ranges to workflows' outbound calls.
-	// It relaxes a protection; leave it empty in production.
+	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
 	// EgressCAFile is a PEM file of certificate authorities that outbound https
@@ -75,6 +80,10 @@ type Config struct {
 	// whose private parts sign certification bundles of this host. A key that is
 	// not in use any more stays in the file, with the header Retired-At.
 	SigningKeys string
+
+	// ConformanceSeams mounts the operations by which a conformance suite reaches
+	// what cannot be seen from outside. It relaxes a protection.
+	ConformanceSeams bool
 
 	Limits Limits
 }
@@ -112,6 +121,9 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
 		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
+	}
+	if err := cfg.checkMode(); err != nil {
+		return nil, err
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -159,7 +171,8 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		SigningKeys: h.signing, Build: runningBuild,
+		SigningKeys: h.signing, Build: runningBuild, Seams: cfg.ConformanceSeams,
+		Relaxations: cfg.relaxations(),
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {
@@ -246,5 +259,9 @@ func (h *Host) RotateTokenKey(ctx context.Context) (string, error) { return h.ho
 // the process that made it, and empty on every later start.
 func (h *Host) FirstKey() string { return h.firstKey }
 
-// Relaxations lists protections the configuration has loosened.
-func (h *Host) Relaxations() []string { return h.egress.Relaxations() }
+// Relaxation is a protection that a member of Config has loosened.
+type Relaxation = relax.Relaxation
+
+// Relaxations lists the protections the configuration has loosened. A host in
+// production mode has none.
+func (h *Host) Relaxations() []Relaxation { return h.host.Relaxations() }

@@ -29,8 +29,9 @@ func main() {
 // open makes a host of what the operator has configured.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
-		EgressCAFile: cfg.EgressCAFile, SigningKeys: cfg.SigningKeys,
+		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode),
+		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
+		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,

@@ -27,7 +27,7 @@ const patience = 60 * time.Second
 
 // openReal opens a real host, as the program does.
 func openReal(ctx context.Context, cfg config.Config, log *slog.Logger) (Host, error) {
-	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress})
+	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress})
 }
 
 type types map[string]*node.Type

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/config"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/cobra"
 )
 
@@ -69,7 +70,7 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return err
 	}
-	a.banner(listener.Addr().String(), cfg.Data, h.FirstKey())
+	a.banner(listener.Addr().String(), cfg, h.FirstKey())
 	err = h.Start(ctx)
 	if err == nil && cfg.Workflows != "" {
 		err = a.loadFolder(ctx, h, cfg.Workflows, strict)
@@ -80,12 +81,16 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
 }
 
-func (a *app) banner(addr, data, key string) {
+func (a *app) banner(addr string, cfg config.Config, key string) {
 	url := "http://" + addr
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)
-	a.say("  data       %s", data)
+	a.say("  data       %s", cfg.Data)
+	a.say("  mode       %s", cfg.Mode)
+	for _, r := range config.Relaxations(cfg) {
+		a.say("  relaxed    %s (--%s)", r.Effect, r.Setting)
+	}
 	if key != "" {
 		a.say("  API key    %s", key)
 		a.say("             It is shown this once: keep it. For the other commands, set it with")
@@ -131,7 +136,12 @@ func stopHost(h Host, grace time.Duration) error {
 
 // warnUnusual logs what an operator has opened.
 func warnUnusual(log *slog.Logger, cfg config.Config) {
-	for _, r := range config.Relaxations(cfg) {
-		log.Warn("a protection is relaxed", "setting", r.Setting, "note", r.Note)
+	relaxed := config.Relaxations(cfg)
+	for _, n := range config.Notes(cfg) {
+		if r, ok := relax.Of(relaxed, n.Setting); ok {
+			log.Warn("a protection is relaxed", "relaxation", r.Name, "setting", r.Setting, "note", r.Effect)
+			continue
+		}
+		log.Warn("a setting reaches further than its default", "setting", n.Setting, "note", n.Text)
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Config is what an operator has set, or not.
 type Config struct {
-	Listen    string // host:port of the API
-	Data      string // folder of everything that is kept
-	Workflows string // folder of definitions registered at the start; empty for none
+	Mode      relax.Mode // what the host is for; production refuses relaxations
+	Listen    string     // host:port of the API
+	Data      string     // folder of everything that is kept
+	Workflows string     // folder of definitions registered at the start; empty for none
 
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // auto, text or json
@@ -23,10 +26,12 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
-	AllowEgress   []netip.Prefix // closed ranges that outbound requests may reach
-	EgressCAFile  string         // authorities that outbound https trusts beside the system's; empty for none
-	SigningKeys   string         // public keys that discovery lists; empty for none
-	ShutdownGrace time.Duration  // from the signal to the end
+	AllowEgress      []netip.Prefix // closed ranges that outbound requests may reach
+	EgressCAFile     string         // authorities that outbound https trusts beside the system's; empty for none
+	ConformanceSeams bool           // the suite's way in; a relaxation
+
+	SigningKeys   string        // public keys that discovery lists; empty for none
+	ShutdownGrace time.Duration // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.

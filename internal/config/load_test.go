@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/pflag"
 )
 
@@ -61,7 +62,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
+		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000, ShutdownGrace: 10 * time.Second,
 	}
@@ -79,10 +80,11 @@ func TestDefaults(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	samples := map[string][3]string{ // file, environment, flag
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data": {"/f", "/e", "/g"}, "workflows": {"/f", "/e", "/g"},
-		"log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
+		"mode": {"development", "production", "development"}, "log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
 		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"},
 		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"},
-		"allow-egress": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
+		"conformance-seams": {"on", "off", "on"},
+		"allow-egress":      {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
 	}
 	for i := range settings {
 		s := &settings[i]
@@ -138,6 +140,9 @@ func TestRefusals(t *testing.T) {
 		"unknown":        {file("colour: red"), `colour: there is no such setting (from the file HOME/c.yaml:1)`},
 		"spelling":       {file("a: 1\n"), `a: there is no such setting (`},
 		"other spelling": {file("listen: :1\nlogLevel: x"), `logLevel: there is no such setting; it is written "log-level" (from the file HOME/c.yaml:2)`},
+		"mode":           {flag("--mode", "prod"), `mode: "prod" is not one of development, production (from the flag --mode)`},
+		"relaxed": {setup{scope: ServeOnly, args: []string{"--allow-egress", "10.0.0.0/8"}, env: map[string]string{"FERMATA_MODE": "production"}},
+			`allow-egress: nodes may call 10.0.0.0/8, which is closed otherwise; a host in production mode does not start with that (from the flag --allow-egress; mode from the environment FERMATA_MODE)`},
 		"twice":          {file("listen: a:1\nlisten: b:2"), `listen: is set twice (from the file HOME/c.yaml:2)`},
 		"structure":      {file("listen: {a: 1}"), `listen: must be a single value (from the file HOME/c.yaml:1)`},
 		"no mapping":     {file("- a"), `config: the file HOME/c.yaml cannot be read: it must hold names with values`},

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Scope says where a setting means something.
@@ -40,6 +42,14 @@ func (s *Setting) Env() string {
 func Settings() []Setting { return settings }
 
 var settings = []Setting{
+	{
+		Name: "mode", Type: "mode", Default: string(relax.Development),
+		Usage: "What the host is for: development, or production, which refuses every setting that loosens a protection.",
+		set: func(c *Config, v string) error {
+			return oneOf((*string)(&c.Mode), v, string(relax.Development), string(relax.Production))
+		},
+		get: func(c *Config) string { return string(c.Mode) },
+	},
 	{
 		Name: "listen", Type: "address", Default: "127.0.0.1:7411", Scope: ServeOnly,
 		Usage: "Address of the API.",
@@ -101,6 +111,12 @@ var settings = []Setting{
 		Usage: "PEM file of certificate authorities that outbound https trusts beside the system's.",
 		set:   func(c *Config, v string) error { return folder(&c.EgressCAFile, v) },
 		get:   func(c *Config) string { return c.EgressCAFile },
+	},
+	{
+		Name: "conformance-seams", Type: "switch", Default: "off", Scope: ServeOnly,
+		Usage: "on mounts the conformance suite's test seams under /conformance/seams/; a relaxation.",
+		set:   func(c *Config, v string) error { return onOff(&c.ConformanceSeams, v) },
+		get:   func(c *Config) string { return map[bool]string{true: "on", false: "off"}[c.ConformanceSeams] },
 	},
 	{
 		Name: "signing-keys", Type: "file", Path: true, Scope: ServeOnly,

@@ -47,6 +47,11 @@ func (h *Host) About(c identity.Caller) (About, error) {
 		return About{}, err
 	}
 	a := About{Name: implementation, Version: h.cfg.Version, Relaxations: []Relaxed{}}
+	for _, r := range h.cfg.Relaxations {
+		a.Relaxations = append(a.Relaxations, Relaxed{
+			Obligation: r.Family + "." + r.Name, Durability: "deployment", Reason: r.Effect, Setting: r.Setting,
+		})
+	}
 	if h.cfg.Build != nil {
 		b, err := h.cfg.Build()
 		if err != nil {

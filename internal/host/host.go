@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -27,6 +28,12 @@ type Config struct {
 	SigningKeys []SigningKey
 	// Build tells which program runs; nil if nobody knows.
 	Build func() (Build, error)
+
+	// Seams mounts the conformance seams (spec v2 conformance.md §The seams profile).
+	Seams bool
+
+	// Relaxations are the protections that the operator has loosened.
+	Relaxations []relax.Relaxation
 }
 
 // Limits bound what callers may ask for.
@@ -83,6 +90,11 @@ func New(cfg Config) *Host {
 
 // Limits are the bounds in force.
 func (h *Host) Limits() Limits { return h.cfg.Limits }
+
+// Relaxations are the protections that the operator has loosened: what a
+// certificate has to record (spec v2 security-defaults.md §Relaxations). They are
+// never a member of discovery.
+func (h *Host) Relaxations() []relax.Relaxation { return h.cfg.Relaxations }
 
 // allow refuses a caller whose credential lacks a scope. None asks for no more
 // than a credential.

@@ -69,6 +69,7 @@ func (e *env) every(ctx context.Context, l *log) map[string]error {
 	_, err = o.Unsettled(ctx, 10)
 	keep("Unsettled", err)
 	e.everyRecord(ctx, keep)
+	e.everyRetention(ctx, id, keep)
 	keep("Deregister", o.Deregister(ctx, "host-1"))
 
 	_, err = w.Put(ctx, e.workflow("acme", "late", "1"))

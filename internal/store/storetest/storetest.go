@@ -74,6 +74,16 @@ func Run(t *testing.T, open Open) {
 		{"idempotency purge", idempotencyPurge},
 		{"idempotency malformed", idempotencyMalformed},
 
+		{"expired runs", expiredRuns},
+		{"not expired", notExpired},
+		{"ended order", endedOrder},
+		{"tenant names", tenantNames},
+		{"clear in pieces", clearInPieces},
+		{"forget tombstones", forgetTombstones},
+		{"retention clock", retentionClock},
+		{"expire race", expireRace},
+		{"reclaim", reclaim},
+
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},
 		{"readers beside a writer", readersBesideWriter},

@@ -1,0 +1,37 @@
+package relax
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Egress is the relaxation of a guard that lets nodes call ranges which are closed
+// otherwise; none for no ranges.
+func Egress(ranges []netip.Prefix) []Relaxation {
+	if len(ranges) == 0 {
+		return nil
+	}
+	texts := make([]string, len(ranges))
+	for i, p := range ranges {
+		texts[i] = p.String()
+	}
+	return []Relaxation{{
+		Name: "egress-private-ranges", Setting: "allow-egress",
+		Family:     "webhooks", // the guard of everything that goes out is an obligation of theirs
+		Effect:     "nodes may call " + strings.Join(texts, ", ") + ", which is closed otherwise",
+		Obligation: "outbound requests reach public addresses only",
+	}}
+}
+
+// Seams is the relaxation of a host that lets a conformance suite into its inside.
+// It belongs to no profile that the suite certifies, but to that of production.
+func Seams(mounted bool) []Relaxation {
+	if !mounted {
+		return nil
+	}
+	return []Relaxation{{
+		Name: "conformance-seams", Setting: "conformance-seams", Family: "production",
+		Effect:     "any API key of the host can drive its test seams",
+		Obligation: "nothing but the protocol's operations can change a run",
+	}}
+}
