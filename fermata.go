@@ -19,8 +19,10 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"strings"
 
 	"github.com/fermata-run/fermata/client"
+	"github.com/fermata-run/fermata/internal/api/seams"
 	"github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/builtin"
 	"github.com/fermata-run/fermata/internal/clock"
@@ -109,6 +111,7 @@ type Host struct {
 	host     *host.Host
 	keys     *identity.APIKeys
 	api      *v2.API
+	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
@@ -182,6 +185,9 @@ func (h *Host) assemble(ctx context.Context) error {
 		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
+	if cfg.ConformanceSeams {
+		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+	}
 	return nil
 }
 
@@ -234,7 +240,18 @@ func (h *Host) Stop(ctx context.Context) error {
 }
 
 // Handler is the HTTP surface: the protocol's operations and the host's own.
-func (h *Host) Handler() http.Handler { return h.api }
+func (h *Host) Handler() http.Handler {
+	if h.seams == nil {
+		return h.api
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, seams.Prefix) {
+			h.seams.ServeHTTP(w, r)
+			return
+		}
+		h.api.ServeHTTP(w, r)
+	})
+}
 
 // Client calls the host from within this process, as a caller with every right
 // in DefaultTenant. It works from Start to Stop and sends nothing over a network.

@@ -41,11 +41,11 @@ func certifiedReport(t *testing.T) certified {
 		if err := os.WriteFile(keys, public, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		second := second(t, dir)
+		twoTenants(t, dir)
 		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys})
 		url := serve(t, h)
 		c := &certifiedHost
-		c.report = look(t, url, func(c *conformance.Config) { c.OtherAPIKey, c.Quick = second, false })
+		c.report = look(t, url, func(c *conformance.Config) { c.Quick = false })
 		if c.signer, err = conformance.ReadSigner(private, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -56,23 +56,6 @@ func certifiedReport(t *testing.T) certified {
 		t.Fatal("there is no report")
 	}
 	return certifiedHost
-}
-
-// second makes a data folder and a key of a second tenant in it.
-func second(t *testing.T, dir string) string {
-	t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: dir, BootstrapKey: testKey})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Stop(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	key, err := fermata.CreateKey(context.Background(), dir, "second", "suite", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
 }
 
 func bundle(t *testing.T, c certified, change ...func(*conformance.Certificate)) map[string]any {

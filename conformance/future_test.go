@@ -284,6 +284,18 @@ func withHooks(next http.Handler, fault string) http.Handler {
 	return answers(when("GET", wellKn), on(200, set("webhooks", record(map[string]any{"signatureAlgorithms": []string{"v1"}}))))(h)
 }
 
+// futureFaults are doubles with one thing wrong, each with the check that sees it.
+var futureFaults = []struct {
+	fault, check string
+	with         func(http.Handler, string) http.Handler
+}{
+	{"grammar", "idempotency.key-refused", withKeys}, {"forgets", "idempotency.replay", withKeys}, {"marker", "idempotency.replay", withKeys},
+	{"digest", "idempotency.mismatch", withKeys}, {"concurrency", "idempotency.concurrent", withKeys}, {"endpoint", "idempotency.endpoint", withKeys},
+	{"forgets", "idempotency.final-refusal", withKeys}, {"forgets", "idempotency.resolve", withKeys},
+	{"unsigned time", "webhooks.signed", withHooks}, {"loses", "webhooks.complete", withHooks},
+	{"gives up", "webhooks.retried", withHooks}, {"follows", "webhooks.retried", withHooks},
+}
+
 func TestChecksOfCapabilitiesToCome(t *testing.T) {
 	t.Parallel()
 	host := good(t)
@@ -306,16 +318,7 @@ func TestChecksOfCapabilitiesToCome(t *testing.T) {
 			}
 		})
 	}
-	for _, f := range []struct {
-		fault, check string
-		with         func(http.Handler, string) http.Handler
-	}{
-		{"grammar", "idempotency.key-refused", withKeys}, {"forgets", "idempotency.replay", withKeys}, {"marker", "idempotency.replay", withKeys},
-		{"digest", "idempotency.mismatch", withKeys}, {"concurrency", "idempotency.concurrent", withKeys}, {"endpoint", "idempotency.endpoint", withKeys},
-		{"forgets", "idempotency.final-refusal", withKeys}, {"forgets", "idempotency.resolve", withKeys},
-		{"unsigned time", "webhooks.signed", withHooks}, {"loses", "webhooks.complete", withHooks},
-		{"gives up", "webhooks.retried", withHooks}, {"follows", "webhooks.retried", withHooks},
-	} {
+	for _, f := range futureFaults {
 		t.Run(f.check+"/"+f.fault, func(t *testing.T) {
 			t.Parallel()
 			// The time of a check that waits for something that never comes.

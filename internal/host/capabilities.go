@@ -58,6 +58,9 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// The family idempotency is absent although every mutating operation honours a
 	// key: advertising it binds effect identity and its ledger, which are not wired
 	// (spec v2 idempotency.md §Layer 2; ADR 10).
+	if h.cfg.Seams {
+		root["conformance"] = map[string]any{"seamsProfile": SeamsProfile}
+	}
 	if len(h.cfg.SigningKeys) > 0 {
 		root["signingKeys"] = h.cfg.SigningKeys
 	}

@@ -67,6 +67,7 @@ type Host struct {
 	cache   *snapshots
 	keys    *tokenKeys
 	flights flights
+	minter  ids.Minter // of runs that no engine starts
 }
 
 // New makes a host.

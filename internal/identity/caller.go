@@ -14,6 +14,7 @@ const (
 	RunsCancel       = "runs:cancel"
 	ApprovalsRespond = "approvals:respond"
 	WorkflowsWrite   = "fermata:workflows:write"
+	Seams            = "fermata:seams"
 	allScopes        = "*"
 )
 
