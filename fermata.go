@@ -61,6 +61,10 @@ type Config struct {
 	// Nodes are node types beside the built-in ones.
 	Nodes []node.Type
 
+	// Seams are ways out of the host beside those that node types declare
+	// (node.Type.Seams), such as one that several types share.
+	Seams []node.Seam
+
 	// BootstrapKey, if set, becomes the first API key of an empty data folder
 	// instead of a generated one. At least 32 characters.
 	BootstrapKey string
@@ -139,11 +143,11 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
 	}
-	h.catalog = newCatalog(builtin.All(builtin.Deps{Egress: h.egress}))
-	for _, t := range cfg.Nodes {
-		if err := h.catalog.add(t); err != nil {
-			return nil, err
-		}
+	if h.catalog, err = newCatalog(append(builtin.All(builtin.Deps{Egress: h.egress}), cfg.Nodes...)); err != nil {
+		return nil, err
+	}
+	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
+		return nil, fmt.Errorf("fermata: %w", err)
 	}
 	db, err := sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
 	if err != nil {
@@ -163,9 +167,14 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
+	secret, err := host.MaskSecret(ctx, h.store.Secrets(), clock.System{}.Now())
+	if err != nil {
+		return err
+	}
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
-		Workers: cfg.Limits.MaxConcurrentNodes,
+		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams,
+		Quick: h.catalog.quick, MaskSecret: secret,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},
@@ -174,8 +183,8 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.host = host.New(host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		SigningKeys: h.signing, Build: runningBuild, Seams: cfg.ConformanceSeams,
-		Relaxations: cfg.relaxations(),
+		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
+		Relaxations: cfg.relaxations(), Seams: &h.catalog.seams,
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if err := h.bootstrap(ctx); err != nil {

@@ -22,7 +22,7 @@ const module = "github.com/fermata-run/fermata"
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
-	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "schema"},
+	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "internal/effect", "schema"},
 	{"internal/store"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin"},
 	{"internal/host"},
@@ -48,6 +48,7 @@ var narrower = []struct {
 	{pkg: "conformance", onlyFrom: []string{"schema"}},
 	{pkg: "internal/expr", onlyFrom: []string{}},
 	{pkg: "internal/event", onlyFrom: []string{"internal/ids"}},
+	{pkg: "internal/effect", onlyFrom: []string{"node"}},
 	{pkg: "internal/token", onlyFrom: []string{"internal/event", "internal/ids"}},
 	{pkg: "internal/store", onlyFrom: []string{"internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},

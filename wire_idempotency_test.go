@@ -387,8 +387,9 @@ func TestWireKeyIsDocumented(t *testing.T) {
 			t.Errorf("%s: documented %v", r.ID, shown)
 		}
 	}
-	if doc := s.do("GET", "/.well-known/openwop", nil).json; doc["idempotency"] != nil {
-		t.Error("the capability binds effects, which this host does not keep")
+	doc := s.do("GET", "/.well-known/openwop", nil).json
+	if family, _ := doc["idempotency"].(map[string]any); family["status"] != "stable" || family["crossRegion"] != "single-region" {
+		t.Errorf("the family idempotency is %v", doc["idempotency"])
 	}
 }
 

@@ -5,6 +5,7 @@
 // decides travels in its Result, and the host records that in the same
 // transaction that moves the run on. A node may be called again after a crash:
 // until its outcome is recorded, a call counts as not having happened, and
-// Input.EffectKey stays the same for every repetition, so that it can serve as
-// the idempotency key of whatever the node does outside.
+// Input.EffectKey stays the same for every repetition. What a node does outside it
+// does with Services.Effect, which claims the effect before it happens and knows
+// afterwards what became of it.
 package node

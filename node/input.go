@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -49,6 +50,19 @@ type Services struct {
 	// Eval evaluates an expression over the run's scope (inputs, variables,
 	// channels, nodes, run) and the extra names given.
 	Eval func(source string, extra map[string]json.RawMessage) (json.RawMessage, error)
+
+	// Guard lets the call pass a seam of the type's Seams, or returns the error to
+	// fail with: in a replay nothing may leave the host (spec v2 replay.md
+	// §Suppression). Call it with the context Run was given, before anything goes
+	// out. Effect does so by itself. It is nil for a pure node.
+	Guard func(ctx context.Context, seam string) error
+
+	// Effect performs an effect at most once, as far as the other side lets that be
+	// known, and returns its outcome: do's own, or the recorded one of whoever was
+	// there before. While somebody else is at it, it waits. do runs under the seam's
+	// guard. Its error is returned as it is, unless the effect is in doubt and may
+	// not be repeated. It is nil for a pure node.
+	Effect func(ctx context.Context, e Effect, do Perform) (json.RawMessage, error)
 
 	// Chunk streams a piece of output to the run's subscribers at once. last
 	// marks the end. It is nil for a pure node.

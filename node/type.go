@@ -17,7 +17,8 @@ type Type struct {
 	// for the same Input. A pure node runs within the run's own turn and shares
 	// a transaction with its neighbours. Leave it false for anything that
 	// blocks or reaches outside: such a call is made only after the fact that
-	// it begins is durable.
+	// it begins is durable. A pure call that has not returned after 10 seconds
+	// (or the node's timeoutMs, if that is less) is given up, and its node fails.
 	Pure bool
 
 	// ConfigSchema, if set, is a JSON Schema (2020-12) that a node's config must
@@ -27,6 +28,11 @@ type Type struct {
 	// Check, if set, looks at a node's config when the workflow is registered.
 	// Its error refuses the workflow.
 	Check func(c CheckContext) error
+
+	// Ports, if set, says what a node with this config puts out, so that a
+	// workflow that reads anything else, or waits for a branch that is never
+	// taken, is refused when it is registered.
+	Ports func(config json.RawMessage) Ports
 
 	// Requires names host capabilities without which a node of this type is
 	// never started; the run fails with capability_not_provided instead.
@@ -41,11 +47,23 @@ type Type struct {
 	// leaves the host, unless the workflow says otherwise for a node.
 	Sensitive []string
 
+	// Seams are the ways by which the node's effects leave the host. A type that
+	// calls out declares each of them: what is not declared is not let out.
+	Seams []Seam
+
 	// Run does the node's work. It is called once per attempt, and again each
 	// time something the node waited for has come (Input.Wake says what). An
 	// error fails the attempt; use Fail or a *Error to choose code, retry and
 	// details. A panic is an error that is not retried.
 	Run func(ctx context.Context, in *Input) (Result, error)
+}
+
+// Ports is what a node puts out and which way it may go.
+type Ports struct {
+	// Outputs are the names Done may use; nil if they are not known beforehand.
+	Outputs []string
+	// Branches are the ports Take may name; nil for a node that does not choose.
+	Branches []string
 }
 
 // CheckContext is what Type.Check is given.

@@ -93,6 +93,7 @@ func TestDocumentsRefuseUnknownMembers(t *testing.T) {
 		"poll-response":              `{"runId":"acme/0123456789abcdef","events":[],"lastSequence":-1,"status":"pending","isTerminal":false}`,
 		"error-envelope":             `{"error":"not_found","message":"No such run."}`,
 		"run-list-response":          `{"runs":[]}`,
+		"effect-ledger":              `{"runId":"acme/0123456789abcdef","effects":[]}`,
 		"capabilities":               `{"protocolVersions":["1.0","2.0"],"preferredVersion":"2.0"}`,
 		"agent-ref":                  `{"agentId":"core.chat"}`,
 		"run-snapshot": `{"runId":"acme/0123456789abcdef","workflowId":"hello","status":"running","eventLogSchemaVersion":3,"owner":` +

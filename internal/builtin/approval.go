@@ -58,7 +58,8 @@ func approvalGate() node.Type {
 			}
 			return cfg.check()
 		},
-		Run: runApprovalGate,
+		Ports: puts(verdictOutputs...),
+		Run:   runApprovalGate,
 	}
 }
 

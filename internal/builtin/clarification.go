@@ -43,7 +43,8 @@ func clarificationGate() node.Type {
 			}
 			return cfg.check()
 		},
-		Run: runClarificationGate,
+		Ports: puts("answers"),
+		Run:   runClarificationGate,
 	}
 }
 

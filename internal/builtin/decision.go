@@ -7,6 +7,9 @@ import (
 	"github.com/fermata-run/fermata/node"
 )
 
+// verdictOutputs are the names decide may put out.
+var verdictOutputs = []string{"action", "approved", "decidedBy", "feedback", "refineFeedback", "artifactData", "exchange"}
+
 // verdict is what an approval's resume value may hold. Who decided is the host's
 // word first; the value's own is used where the host names nobody.
 type verdict struct {

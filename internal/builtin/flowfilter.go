@@ -28,7 +28,8 @@ func flowFilter() node.Type {
 			}
 			return compiles(c, "config.where", cfg.Where, "item", "index")
 		},
-		Run: runFilter,
+		Ports: puts("items", "count"),
+		Run:   runFilter,
 	}
 }
 

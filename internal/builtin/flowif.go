@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/fermata-run/fermata/node"
 )
@@ -22,6 +23,9 @@ func flowIf() node.Type {
 				return err // a port may bring the condition's value
 			}
 			return compiles(c, "config.condition", cfg.Condition)
+		},
+		Ports: func(json.RawMessage) node.Ports {
+			return node.Ports{Outputs: []string{"result"}, Branches: []string{"true", "false"}}
 		},
 		Run: runIf,
 	}

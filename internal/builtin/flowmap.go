@@ -39,7 +39,8 @@ func flowMap() node.Type {
 			}
 			return compiles(c, "config.expression", cfg.Expression, "item", "index")
 		},
-		Run: runMap,
+		Ports: puts("results", "count", "errors"),
+		Run:   runMap,
 	}
 }
 

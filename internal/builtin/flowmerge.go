@@ -24,7 +24,8 @@ func flowMerge() node.Type {
 			}
 			return cfg.check()
 		},
-		Run: runMerge,
+		Ports: puts("output"),
+		Run:   runMerge,
 	}
 }
 

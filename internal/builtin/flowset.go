@@ -27,7 +27,8 @@ func flowSet() node.Type {
 			}
 			return checkFields(c, "variables", cfg.Variables)
 		},
-		Run: runSet,
+		Ports: putsFields("variables"),
+		Run:   runSet,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fermata-run/fermata/node"
 )
@@ -32,6 +33,7 @@ func flowSwitch() node.Type {
 			`"additionalProperties":false,"properties":{"port":`+nameType+`,"equals":{},"when":`+expressionType+`},`+
 			`"oneOf":[{"required":["equals"]},{"required":["when"]}]}}`, "cases"),
 		Check: checkSwitch,
+		Ports: switchPorts,
 		Run:   runSwitch,
 	}
 }
@@ -58,6 +60,24 @@ func checkSwitch(c node.CheckContext) error {
 		}
 	}
 	return nil
+}
+
+// switchPorts lists the ports of the cases, then that for everything else.
+func switchPorts(config json.RawMessage) node.Ports {
+	p := node.Ports{Outputs: []string{"value", "port"}, Branches: []string{}}
+	var cfg switchConfig
+	if json.Unmarshal(config, &cfg) != nil || cfg.check() != nil {
+		return node.Ports{}
+	}
+	for _, k := range cfg.Cases {
+		if !slices.Contains(p.Branches, k.Port) {
+			p.Branches = append(p.Branches, k.Port)
+		}
+	}
+	if !slices.Contains(p.Branches, cfg.Default) {
+		p.Branches = append(p.Branches, cfg.Default)
+	}
+	return p
 }
 
 func whenField(i int) string { return fmt.Sprintf("config.cases[%d].when", i) }

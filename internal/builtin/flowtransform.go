@@ -32,7 +32,8 @@ func flowTransform() node.Type {
 			}
 			return compiles(c, "config.expression", cfg.Expression)
 		},
-		Run: runTransform,
+		Ports: putsFields("fields", "output"),
+		Run:   runTransform,
 	}
 }
 

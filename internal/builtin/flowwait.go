@@ -23,6 +23,7 @@ func flowWait() node.Type {
 		ConfigSchema: closed(`"until":{"type":"string","minLength":1,"maxLength":16384,"description":"A timestamp, or an expression that gives one."},` +
 			`"duration":{"type":"string","pattern":"^P","maxLength":64},"durationMs":` + timeoutType),
 		Check: checkWait,
+		Ports: puts("wokenAt"),
 		Run:   runWait,
 	}
 }

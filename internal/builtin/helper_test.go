@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ func in(config string, ports ...string) *node.Input {
 		i.Inputs[ports[k]] = json.RawMessage(ports[k+1])
 	}
 	i.Services.Eval = stub
+	i.Services.Effect = func(ctx context.Context, _ node.Effect, do node.Perform) (json.RawMessage, error) {
+		return do(ctx, i.EffectKey)
+	}
 	return i
 }
 
@@ -71,11 +75,34 @@ func typeOf(t *testing.T, id string) node.Type {
 
 func run(t *testing.T, id string, i *node.Input) (node.Result, error) {
 	t.Helper()
-	r, err := typeOf(t, id).Run(context.Background(), i)
+	nt := typeOf(t, id)
+	r, err := nt.Run(context.Background(), i)
 	if err == nil {
 		err = r.Err()
 	}
+	if err == nil && r.Kind() == node.Completed {
+		keepsItsWord(t, nt, i, r)
+	}
 	return r, err
+}
+
+// keepsItsWord holds a result against what its type says it puts out.
+func keepsItsWord(t *testing.T, nt node.Type, i *node.Input, r node.Result) {
+	t.Helper()
+	var p node.Ports
+	if nt.Ports != nil {
+		p = nt.Ports(i.Config)
+	}
+	for name := range r.Outputs() {
+		if p.Outputs != nil && !slices.Contains(p.Outputs, name) {
+			t.Errorf("%s %s puts out %s, but says it puts out %v", nt.ID, i.Config, name, p.Outputs)
+		}
+	}
+	for _, port := range r.Ports() {
+		if !slices.Contains(p.Branches, port) {
+			t.Errorf("%s %s takes %s, but says it takes %v", nt.ID, i.Config, port, p.Branches)
+		}
+	}
 }
 
 // completes runs a node and compares its outputs as one object.

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -20,7 +21,11 @@ const (
 	maxResponseBytes     = 4 << 20
 )
 
+// httpSeam is how the node's calls leave the host.
+const httpSeam = "core.http.request"
+
 func httpRequest(guard *egress.Guard) node.Type {
+	guard = guard.Through(httpSeam)
 	run := &requester{direct: guard.Client(), following: guard.RedirectClient()}
 	return node.Type{
 		ID:          "core.http.request",
@@ -32,8 +37,15 @@ func httpRequest(guard *egress.Guard) node.Type {
 			`"timeoutMs":{"type":"integer","minimum":1,"maximum":600000},` +
 			`"maxResponseBytes":{"type":"integer","minimum":1,"maximum":4194304},` +
 			`"followRedirects":{"type":"boolean"},"retryOn5xx":{"type":"boolean"},` +
+			`"idempotencyKey":{"type":"string","maxLength":512},"operation":{"type":"string","maxLength":512},` +
+			`"idempotencyHeader":{"type":"string","maxLength":128},"onUnknownOutcome":{"enum":["repeat","fail"]},` +
 			`"expectStatus":` + expectSchema),
 		Check: checkHTTP(guard),
+		Seams: []node.Seam{{
+			Name: httpSeam, Kind: node.SeamHTTP, BranchReFires: true,
+			GuardedBy: "the guard of internal/egress: every request and every dial asks whether its run may have effects",
+		}},
+		Ports: puts("status", "headers", "body", "encoding", "url"),
 		Run:   run.run,
 	}
 }
@@ -50,29 +62,32 @@ func (r *requester) run(ctx context.Context, in *node.Input) (node.Result, error
 	if err != nil {
 		return node.Result{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, plan.timeout)
-	defer cancel()
-	req, err := plan.request(limited, in.EffectKey)
+	resp, err := r.ask(ctx, in, plan)
 	if err != nil {
 		return node.Result{}, err
 	}
-	client := r.direct
-	if cfg.FollowRedirects {
-		client = r.following
+	if !plan.expects(resp.status) {
+		return node.Result{}, unexpectedStatus(resp.status, plan.retry5xx)
 	}
-	resp, err := client.Do(req)
+	return node.DoneRaw(resp.outputs), nil
+}
+
+// response is an answer as the node hands it on.
+type response struct {
+	status  int
+	outputs map[string]json.RawMessage
+}
+
+// ask makes the call, or finds out what it has come to before.
+func (r *requester) ask(ctx context.Context, in *node.Input, p *plan) (*response, error) {
+	if safe[p.method] {
+		return r.exchange(ctx, p, "", nil)
+	}
+	outcome, err := in.Services.Effect(ctx, p.effect(), r.perform(p))
 	if err != nil {
-		return node.Result{}, callFailed(ctx, err)
+		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	if !plan.expects(resp.StatusCode) {
-		return node.Result{}, unexpectedStatus(resp.StatusCode, plan.retry5xx)
-	}
-	body, err := egress.ReadAll(resp.Body, plan.maxBytes)
-	if err != nil {
-		return node.Result{}, callFailed(ctx, err)
-	}
-	return node.DoneRaw(responseOutputs(resp, body)), nil
+	return responseOf(outcome)
 }
 
 // callFailed words a failure without the URL, the headers or the cause's own
@@ -80,6 +95,10 @@ func (r *requester) run(ctx context.Context, in *node.Input) (node.Result, error
 func callFailed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the host ended the call; it knows why
+	}
+	var refused *node.Error
+	if errors.As(err, &refused) { // at the seam
+		return refused
 	}
 	if reason, ok := egress.DeniedReason(err); ok {
 		e := node.Fail("egress_denied", "this host does not let the call out")
@@ -112,6 +131,7 @@ type plan struct {
 	timeout  time.Duration
 	maxBytes int64
 	retry5xx bool
+	unknown  node.InDoubt
 	expects  func(status int) bool
 }
 
@@ -135,6 +155,12 @@ func (cfg *httpConfig) plan() (*plan, error) {
 		return nil, err
 	}
 	if err = checkHeaders(cfg.Headers); err != nil {
+		return nil, err
+	}
+	if err = cfg.checkKey(p.method); err != nil {
+		return nil, err
+	}
+	if p.unknown, err = cfg.unknown(p.method); err != nil {
 		return nil, err
 	}
 	p.body, err = cfg.payload(p.method)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/node"
 )
@@ -61,7 +62,40 @@ func newSite(t *testing.T, answer http.HandlerFunc) *site {
 func (s *site) call(config string, ports ...string) (node.Result, error) {
 	i := in(strings.ReplaceAll(config, "URL", s.URL), ports...)
 	i.Services.Eval = nil
-	return s.nt.Run(context.Background(), i)
+	return s.nt.Run(permitted(context.Background(), s.nt), i)
+}
+
+// permitted is what the host gives a call that may have effects.
+func permitted(ctx context.Context, nt node.Type) context.Context {
+	seams := &effect.Registry{}
+	if err := seams.Add(nt.Seams...); err != nil {
+		panic(err)
+	}
+	return effect.Permit(ctx, seams)
+}
+
+// A replay calls nobody, and neither does a call of which nothing is known: not by
+// a new connection, not by one that is left over.
+func TestHTTPSeam(t *testing.T) {
+	s := newSite(t, nil)
+	i := in(`{"url":"` + s.URL + `"}`)
+	if _, err := s.nt.Run(permitted(t.Context(), s.nt), i); err != nil {
+		t.Fatal(err)
+	}
+	s.note(httptest.NewRequest("GET", "/none", nil))
+	for code, ctx := range map[string]context.Context{
+		"replay_source_missing": effect.Forbid(permitted(t.Context(), s.nt)), "egress_denied": t.Context(),
+	} {
+		for range 2 {
+			_, err := s.nt.Run(ctx, in(`{"url":"`+s.URL+`","method":"POST","body":1}`))
+			if e := failedWith(t, code, err, code, ""); e.Retryable || e.Details["seam"] != "core.http.request" {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if seen, _ := s.last(); seen.URL.Path != "/none" {
+		t.Errorf("the site saw %s %s", seen.Method, seen.URL)
+	}
 }
 
 func TestHTTPRequest(t *testing.T) {
@@ -259,7 +293,7 @@ func TestHTTPTransportFailures(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := s.nt.Run(ctx, in(`{"url":"`+s.URL+`"}`)); !errors.Is(err, context.Canceled) {
+	if _, err := s.nt.Run(permitted(ctx, s.nt), in(`{"url":"`+s.URL+`"}`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("ended by the host: %v", err)
 	}
 }

@@ -28,6 +28,11 @@ type httpConfig struct {
 	FollowRedirects  bool                       `json:"followRedirects"`
 	ExpectStatus     json.RawMessage            `json:"expectStatus"`
 	RetryOn5xx       *bool                      `json:"retryOn5xx"`
+
+	IdempotencyKey    string  `json:"idempotencyKey"`
+	Operation         string  `json:"operation"`
+	IdempotencyHeader *string `json:"idempotencyHeader"`
+	OnUnknownOutcome  string  `json:"onUnknownOutcome"`
 }
 
 // target is the URL with the query members added to what it holds already.
@@ -153,7 +158,7 @@ func (cfg *httpConfig) payload(method string) ([]byte, error) {
 	return body, nil
 }
 
-func (p *plan) request(ctx context.Context, effectKey string) (*http.Request, error) {
+func (p *plan) request(ctx context.Context, key string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, p.method, p.url, bytes.NewReader(p.body))
 	if err != nil {
 		return nil, badMember("url", "is not a valid URL")
@@ -166,8 +171,8 @@ func (p *plan) request(ctx context.Context, effectKey string) (*http.Request, er
 	case len(p.cfg.Body) > 0:
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if p.method != http.MethodGet && p.method != http.MethodHead && effectKey != "" {
-		req.Header.Set("Idempotency-Key", effectKey)
+	if h := p.cfg.header(); h != "" && key != "" {
+		req.Header.Set(h, key)
 	}
 	for _, name := range sortedKeys(p.cfg.Headers) {
 		req.Header.Set(name, p.cfg.Headers[name])

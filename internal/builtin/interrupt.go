@@ -29,8 +29,26 @@ func interrupt() node.Type {
 			var cfg interruptConfig
 			return json.Unmarshal(config, &cfg) == nil && cfg.Kind == "external-event"
 		},
-		Run: runInterrupt,
+		Ports: interruptPorts,
+		Run:   runInterrupt,
 	}
+}
+
+func interruptPorts(config json.RawMessage) node.Ports {
+	var cfg interruptConfig
+	if json.Unmarshal(config, &cfg) != nil {
+		return node.Ports{}
+	}
+	out := []string{"resumeValue"}
+	switch cfg.Kind {
+	case "approval", "low-confidence":
+		out = append(out, verdictOutputs...)
+	case "clarification":
+		out = append(out, "answers")
+	case "external-event":
+		out = append(out, "event")
+	}
+	return node.Ports{Outputs: out}
 }
 
 func checkInterrupt(c node.CheckContext) error {

@@ -33,7 +33,8 @@ func subWorkflow() node.Type {
 			}
 			return cfg.check()
 		},
-		Run: runSubWorkflow,
+		Ports: puts("childRunId", "childStatus", "outputs", "error"),
+		Run:   runSubWorkflow,
 	}
 }
 

@@ -12,7 +12,11 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := t.guard.checkRequest(r); err != nil {
+	err := t.guard.pass(r.Context()) // a connection kept from earlier needs no dialer
+	if err == nil {
+		err = t.guard.checkRequest(r)
+	}
+	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // a round tripper closes it whatever happens
 		}

@@ -7,6 +7,9 @@
 // earlier therefore does not matter, and a name that changes its answer gains
 // nothing by it.
 //
+// A call that runs for a replay is never let out, and one of a node only through a
+// seam (package effect).
+//
 // It must not know runs, nodes, tenants or credentials; who may call where, and
 // with what, is decided above.
 package egress

@@ -45,6 +45,7 @@ type Guard struct {
 	opts  Options
 	allow []netip.Prefix
 	trip  *transport
+	seam  string // of the node runtime; empty for the host's own calls
 }
 
 // New makes a Guard.
@@ -135,8 +136,12 @@ func (g *Guard) Relaxations() []string {
 // Close drops the connections that are idle.
 func (g *Guard) Close() { g.trip.base.CloseIdleConnections() }
 
-// DialContext connects to address if the address it resolves to may be called.
+// DialContext connects to address if the address it resolves to may be called,
+// and ctx may have effects.
 func (g *Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := g.pass(ctx); err != nil {
+		return nil, err
+	}
 	d := net.Dialer{
 		Timeout:   g.opts.ConnectTimeout,
 		KeepAlive: 30 * time.Second,

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -15,6 +16,20 @@ var carried = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Accept-Language": true,
 	"Content-Encoding": true, "Content-Language": true, "Content-Type": true,
 	"Idempotency-Key": true, "User-Agent": true,
+}
+
+// carryingKey is where a context names one header more that goes along.
+type carryingKey struct{}
+
+// Carrying lets the header of an idempotency key go along to another origin where
+// it has a name of its own. Its value must be the host's: nothing secret.
+func Carrying(ctx context.Context, header string) context.Context {
+	return context.WithValue(ctx, carryingKey{}, http.CanonicalHeaderKey(header))
+}
+
+func carries(ctx context.Context) string {
+	name, _ := ctx.Value(carryingKey{}).(string)
+	return name
 }
 
 // follow decides on one more hop. Having left the first origin once is enough:
@@ -35,7 +50,7 @@ func follow(next *http.Request, via []*http.Request) error {
 	}
 	if left {
 		for name := range next.Header {
-			if !carried[name] {
+			if !carried[name] && name != carries(next.Context()) {
 				delete(next.Header, name)
 			}
 		}

@@ -189,6 +189,7 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 			return nil, 0, defect{err}
 		}
 	}
+	s.MaskWith(e.cfg.MaskSecret)
 	size := 0
 	for i := range l.Tail {
 		if err := s.Fold(&l.Tail[i]); err != nil {

@@ -20,8 +20,8 @@ func parseRun(s string) (ids.Run, error) { return ids.ParseRun(s) }
 
 // callServices is what differs between a call within a turn and one beside it.
 type callServices struct {
-	turn  *turn      // a pure call looks at the turn's own state
-	scope expr.Scope // an impure one at a frozen scope
+	turn  *turn      // of a pure call
+	scope expr.Scope // the turn's own state for a pure call, a frozen one for an impure one
 	chunk func(text string, last bool) error
 }
 
@@ -29,12 +29,17 @@ type callServices struct {
 // command. An error means that the store did not say what the call needs.
 func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callServices) (run.NodeResult, error) {
 	step, _ := s.Workflow().Step(x.NodeID)
+	scope := &locked{scope: s.Scope(nil)} // one for the call: values are put together once
+	sv.scope = scope
 	in := e.input(s, step, x, sv)
 	if err := outcomes(in.Wake); err != nil {
 		if isDefect(err) {
 			return unreadable(in, err), nil
 		}
 		return run.NodeResult{}, err
+	}
+	if e.cfg.Quick == nil || !e.cfg.Quick(step.Type) {
+		return e.guarded(ctx, step, in, scope)
 	}
 	return e.invoke(ctx, step, in), nil
 }
@@ -51,20 +56,16 @@ func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServ
 	in := &node.Input{
 		RunID: s.ID.String(), TenantID: s.ID.Tenant, WorkflowID: s.WorkflowID,
 		NodeID: x.NodeID, TypeID: step.Type.ID, Name: step.Node.Name,
-		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectKey(s.ID, x),
+		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectID(s.ID, x.NodeID, x.Visit, 0),
 		Now: e.clock.Now(), Config: json.RawMessage(step.Node.Config),
 		Inputs: run.Raws(x.Inputs), Variables: run.Raws(s.Variables),
-	}
-	scope := sv.scope
-	if scope == nil {
-		scope = &locked{scope: s.Scope(nil)} // one for the call: values are put together once
 	}
 	in.Services.Eval = func(source string, extra map[string]json.RawMessage) (json.RawMessage, error) {
 		p, err := e.programs.compile(source, extra)
 		if err != nil {
 			return nil, node.Fail(node.CodeConfig, "%v", err)
 		}
-		v, err := p.Eval(overlay{base: scope, extra: extra})
+		v, err := p.Eval(overlay{base: sv.scope, extra: extra})
 		if err != nil {
 			return nil, node.Fail(node.CodeConfig, "%v", err)
 		}
@@ -87,11 +88,6 @@ func (o overlay) Lookup(name string) (jsontext.Value, bool) {
 		return jsontext.Value(v), true
 	}
 	return o.base.Lookup(name)
-}
-
-// effectKey names a visit's effect, whatever the attempt and whoever makes it.
-func effectKey(id ids.Run, x run.Execute) string {
-	return ids.Interrupt(id, "effect\x00"+x.NodeID, x.Visit, 0).Opaque
 }
 
 // invoke runs a node's code. Whatever it does, something comes back.

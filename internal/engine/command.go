@@ -38,7 +38,7 @@ func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 	if e.draining.Load() {
 		return Outcome{}, errDraining()
 	}
-	t := newTurn(e, run.New(id, wf), store.Run{})
+	t := newTurn(e, run.New(id, wf).MaskWith(e.cfg.MaskSecret), store.Run{})
 	if err := t.begin(c); err != nil {
 		return Outcome{}, err
 	}

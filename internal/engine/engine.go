@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/node"
 )
 
 // Config is what an engine works with.
@@ -27,6 +29,20 @@ type Config struct {
 
 	// Workers bounds the calls of impure nodes made at the same time.
 	Workers int
+
+	// Seams lists the ways out that impure calls may take; nil: none.
+	Seams *effect.Registry
+
+	// EffectRetention is how long the ledger remembers an effect after the last word
+	// of it; default 30 days, at least 14.
+	EffectRetention time.Duration
+
+	// Quick, if set, says of which pure node types the host knows that their calls
+	// return. The calls of all others are given up when they do not.
+	Quick func(t *node.Type) bool
+
+	// MaskSecret is the key of masking by hash (run.State.MaskWith).
+	MaskSecret []byte
 
 	// CheckInterrupt, if set, holds the payload of an interrupt a node asks for
 	// against its schema.
@@ -54,18 +70,22 @@ type Engine struct {
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry
 	slots    chan struct{}
-	timers   *timers
 
-	base     context.Context // ends when executing calls must end
-	cancel   context.CancelFunc
-	draining atomic.Bool
-	calls    tally // impure calls in flight
-	loops    tally
-	stop     chan struct{}
-	stopOnce sync.Once
-	looking  context.Context // of the loops; ends when the engine stops
-	look     context.CancelFunc
-	grace    time.Duration // for steps that are being decided when the engine stops
+	performing performing
+	timers     *timers
+
+	base       context.Context // ends when executing calls must end
+	cancel     context.CancelFunc
+	draining   atomic.Bool
+	calls      tally // impure calls in flight
+	strays     strays
+	loops      tally
+	stop       chan struct{}
+	stopOnce   sync.Once
+	looking    context.Context // of the loops; ends when the engine stops
+	look       context.CancelFunc
+	quickLimit time.Duration
+	grace      time.Duration // for steps that are being decided when the engine stops
 }
 
 // New makes an engine. It does nothing before Start.
@@ -82,6 +102,10 @@ func New(cfg Config) *Engine {
 	if cfg.ReconcileEvery <= 0 {
 		cfg.ReconcileEvery = time.Second
 	}
+	if cfg.EffectRetention <= 0 {
+		cfg.EffectRetention = effectRetention
+	}
+	cfg.EffectRetention = max(cfg.EffectRetention, minEffectRetention)
 	if cfg.LeaseTTL <= 0 {
 		cfg.LeaseTTL = 15 * time.Second
 	}
@@ -94,7 +118,7 @@ func New(cfg Config) *Engine {
 	e.timers = newTimers(cfg.Clock)
 	e.base, e.cancel = context.WithCancel(context.Background())
 	e.looking, e.look = context.WithCancel(context.Background())
-	e.grace = 5 * time.Second
+	e.grace, e.quickLimit, e.strays.most = 5*time.Second, quickLimit, strayShare*cfg.Workers
 	return e
 }
 
@@ -106,6 +130,9 @@ func (e *Engine) Feed() *Feed { return e.feed }
 
 // Limits are the ceilings the engine enforces.
 func (e *Engine) Limits() run.Limits { return e.cfg.Limits }
+
+// MaskSecret is the key of masking by hash, for states that are folded elsewhere.
+func (e *Engine) MaskSecret() []byte { return e.cfg.MaskSecret }
 
 // Instance is the id of this process in the store's ownership table.
 func (e *Engine) Instance() string { return *e.instance.Load() }
@@ -158,6 +185,9 @@ func (e *Engine) Stop(ctx context.Context) error {
 	}
 	release, done := context.WithTimeout(context.WithoutCancel(ctx), e.grace)
 	defer done()
+	if n := e.Strays(); n > 0 {
+		e.log.Warn("stopped while calls of nodes went on that do not heed their context", "calls", n)
+	}
 	return errors.Join(stuck, e.store.Ownership().Deregister(release, e.Instance()))
 }
 

@@ -60,8 +60,8 @@ func (a *actor) handle(mail []message) {
 		case errors.Is(err, store.ErrStale) && try < quickTries:
 		case isDefect(err) && !salvaged && salvage(mail):
 			salvaged = true
-		case errors.Is(err, errForeign), errors.Is(err, store.ErrNotFound), isDefect(err):
-			if !errors.Is(err, store.ErrNotFound) {
+		case errors.Is(err, errForeign), errors.Is(err, store.ErrNotFound), errors.Is(err, errCut), isDefect(err):
+			if !errors.Is(err, store.ErrNotFound) && !errors.Is(err, errCut) {
 				a.e.log.Error("a step of a run could not be made", "run", a.id.String(), "err", err)
 			}
 			a.drop(mail)
@@ -152,7 +152,7 @@ func refusal(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return problem.New(problem.NotFound, "no such run")
-	case errors.Is(err, store.ErrClosed):
+	case errors.Is(err, store.ErrClosed), errors.Is(err, errCut):
 		return errDraining()
 	case errors.Is(err, errForeign), errors.Is(err, store.ErrStale):
 		p := problem.New(problem.ServiceUnavailable, "the run is busy elsewhere")

@@ -25,9 +25,11 @@ type faulty struct {
 
 	gate   sync.RWMutex // held for reading by every append
 	mu     sync.Mutex
-	inject func(*store.Append) fault // nil for none
-	loads  func(ids.Run) error       // nil for none
-	beat   error                     // of heartbeats and claims
+	inject func(*store.Append) fault                     // nil for none
+	loads  func(ids.Run) error                           // nil for none
+	beat   error                                         // of heartbeats and claims
+	claims func(store.EffectClaim) (store.Effect, error) // of effects; nil, or a zero effect, for the store itself
+	ends   func(store.Effect) error
 
 	appends, appendBytes, appendEvents atomic.Int64
 	loaded, loadedEvents, read         atomic.Int64
@@ -36,6 +38,44 @@ type faulty struct {
 
 func (f *faulty) Runs() store.Runs           { return faultyRuns{f.Store.Runs(), f} }
 func (f *faulty) Ownership() store.Ownership { return faultyOwner{f.Store.Ownership(), f} }
+
+func (f *faulty) Effects() store.Effects { return faultyEffects{f.Store.Effects(), f} }
+
+// failingEffects sets what becomes of claims and ends of effects from now on.
+func (f *faulty) failingEffects(claims func(store.EffectClaim) (store.Effect, error), ends func(store.Effect) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.claims, f.ends = claims, ends
+}
+
+type faultyEffects struct {
+	store.Effects
+	f *faulty
+}
+
+func (x faultyEffects) Claim(ctx context.Context, k store.EffectClaim) (store.Effect, bool, error) {
+	x.f.mu.Lock()
+	claims := x.f.claims
+	x.f.mu.Unlock()
+	if claims != nil {
+		if e, err := claims(k); err != nil || e.State != "" {
+			return e, false, err
+		}
+	}
+	return x.Effects.Claim(ctx, k)
+}
+
+func (x faultyEffects) Finish(ctx context.Context, e store.Effect) error {
+	x.f.mu.Lock()
+	ends := x.f.ends
+	x.f.mu.Unlock()
+	if ends != nil {
+		if err := ends(e); err != nil {
+			return err
+		}
+	}
+	return x.Effects.Finish(ctx, e)
+}
 
 // failing sets what becomes of appends from now on.
 func (f *faulty) failing(inject func(*store.Append) fault) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/builtin"
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
@@ -36,6 +37,7 @@ type lab struct {
 	db    *faulty
 	clock clock.Clock
 	limit run.Limits
+	seams *effect.Registry
 	e     *Engine // the one that started last
 }
 
@@ -66,7 +68,7 @@ func (l *lab) open() {
 // engine starts another engine on the store, which makes the ones before it lost.
 func (l *lab) engine(change ...func(*Config)) *Engine {
 	l.t.Helper()
-	cfg := Config{Store: l.db, Catalog: l, Clock: l.clock, Limits: l.limit, ReconcileEvery: 20 * time.Millisecond}
+	cfg := Config{Store: l.db, Catalog: l, Clock: l.clock, Limits: l.limit, Seams: l.seams, ReconcileEvery: 20 * time.Millisecond}
 	for _, c := range change {
 		c(&cfg)
 	}

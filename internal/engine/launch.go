@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -21,17 +22,20 @@ func (a *actor) launch(x run.Execute) {
 	if !ok || e.draining.Load() {
 		return
 	}
-	ctx, cancel := context.WithCancel(e.base)
+	ctx, cancel := context.WithCancel(effect.Permit(e.base, e.cfg.Seams))
 	if a.calls == nil {
 		a.calls = map[callKey]context.CancelFunc{}
 	}
 	key := callKey{x.NodeID, x.Visit, x.Attempt}
 	a.calls[key] = cancel
+	// Only here may a call have effects: that of a pure node, within a turn, may not.
 	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
+	e.outsideServices(a.s.ID, step, in)
 	e.calls.add()
+	over := sync.OnceFunc(e.calls.done)
 	go func() {
-		defer e.calls.done()
-		r, ok := e.outside(ctx, step, in)
+		defer over()
+		r, ok := e.outside(ctx, step, in, over)
 		if !ok || ctx.Err() != nil {
 			return // nobody wants it any more, or the next owner will ask again
 		}
@@ -42,20 +46,24 @@ func (a *actor) launch(x run.Execute) {
 // locked is a scope that any number of goroutines may ask, for a node may have
 // several.
 type locked struct {
-	mu    sync.Mutex
-	scope expr.Scope
+	mu     sync.Mutex
+	scope  expr.Scope
+	closed bool // nothing is to be seen any more
 }
 
 // Lookup implements expr.Scope.
 func (l *locked) Lookup(name string) (jsontext.Value, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return nil, false
+	}
 	return l.scope.Lookup(name)
 }
 
-// outside makes a call once there is room for it. A call that is not wanted any
-// more gives its room up at once, even if its code does not notice.
-func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input) (r run.NodeResult, ok bool) {
+// outside makes a call once there is room for it. over is called when nobody waits
+// for the call any more, even if its code does not notice.
+func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input, over func()) (r run.NodeResult, ok bool) {
 	select {
 	case e.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -63,11 +71,10 @@ func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input) (
 	}
 	leave := sync.OnceFunc(func() { <-e.slots })
 	defer leave()
-	defer context.AfterFunc(ctx, leave)()
 	for wait := firstWait; ; wait = min(2*wait, longestGap) {
 		err := outcomes(in.Wake)
 		if err == nil {
-			return e.invoke(ctx, step, in), true
+			return e.tracked(ctx, step, in, leave, over), true
 		}
 		if isDefect(err) {
 			return unreadable(in, err), true

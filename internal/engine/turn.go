@@ -192,7 +192,7 @@ func (t *turn) startChild(x run.StartChild) {
 		t.broken = err // vet has seen it a moment ago
 		return
 	}
-	child := newTurn(t.e, run.New(x.ID, wf), store.Run{})
+	child := newTurn(t.e, run.New(x.ID, wf).MaskWith(t.e.cfg.MaskSecret), store.Run{})
 	child.parent = t
 	depth := 1
 	if t.s.Parent != nil {

@@ -25,9 +25,12 @@ func Compile(source string, extra ...string) (p *Program, err error) {
 	p = &Program{source: source, extra: slices.Clone(extra)}
 	if route, ok := shortWay(source, extra); ok {
 		p.route = route
+		if !slices.Contains(extra, route[0].name) {
+			p.refs = [][]string{route.names()}
+		}
 		return p, nil
 	}
-	if p.program, err = plan(source, extra); err != nil {
+	if p.program, p.refs, err = plan(source, extra); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -77,26 +80,26 @@ func shortWay(source string, extra []string) (route, bool) {
 	return p, true
 }
 
-func plan(source string, extra []string) (cel.Program, error) {
+func plan(source string, extra []string) (cel.Program, [][]string, error) {
 	e, err := theEngine()
 	if err != nil {
-		return nil, failf(source, "internal error: %v", err)
+		return nil, nil, failf(source, "internal error: %v", err)
 	}
 	tree, info, err := e.parse(source)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	check, err := e.checkerFor(extra)
 	if err != nil {
-		return nil, failf(source, "internal error: %v", err)
+		return nil, nil, failf(source, "internal error: %v", err)
 	}
 	checked, errs := checker.Check(tree, info, check)
 	if err := firstError(source, errs); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	shape := survey(checked.Expr())
 	if shape.message != 0 {
-		return nil, errorAt(source, checked.SourceInfo(), shape.message, "messages cannot be built here; use a map")
+		return nil, nil, errorAt(source, checked.SourceInfo(), shape.message, "messages cannot be built here; use a map")
 	}
 	t := tariff{loops: shape.loops}
 	program, err := e.env.PlanProgram(checked,
@@ -104,11 +107,11 @@ func plan(source string, extra []string) (cel.Program, error) {
 	if err != nil {
 		var at *planError
 		if errors.As(err, &at) {
-			return nil, errorAt(source, checked.SourceInfo(), at.node, at.message)
+			return nil, nil, errorAt(source, checked.SourceInfo(), at.node, at.message)
 		}
-		return nil, failf(source, "%v", err)
+		return nil, nil, failf(source, "%v", err)
 	}
-	return program, nil
+	return program, references(checked.Expr(), extra), nil
 }
 
 // parse gives the syntax tree of a source, with macros expanded and literals

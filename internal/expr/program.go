@@ -13,6 +13,7 @@ type Program struct {
 	extra   []string
 	route   route       // the short way, when the source is a path
 	program cel.Program // otherwise
+	refs    [][]string
 }
 
 // Source is the text that was compiled.

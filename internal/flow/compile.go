@@ -179,11 +179,14 @@ func Load(data []byte, cat Catalog) (*Workflow, error) {
 
 // Check is Load for a definition that somebody hands in. It must also satisfy
 // the protocol's schema down to the members that have no effect here, because it
-// is served again as it came.
+// is served again as it came, and say nothing that can never come true.
 func Check(data []byte, cat Catalog) (*Workflow, error) {
 	w, err := Load(data, cat)
 	if err != nil {
 		return nil, err
+	}
+	if issues := w.atTheDoor(); len(issues) > 0 {
+		return nil, placed(data, issues)
 	}
 	err = schema.Validate("workflow-definition", w.Raw)
 	var bad *schema.Invalid

@@ -102,7 +102,7 @@ func TestCompileStep(t *testing.T) {
 			task("a", `"settings":{"maxRetries":0,"retryDelayMs":5,"retryBackoff":1.5,"timeoutMs":7,"colour":"red"}`),
 			nodeOf("b", "test.sum", `{"of":[]}`, "{}", `"outputSensitivity":{"parts":true}`),
 			nodeOf("c", "test.sum", `{"of":[]}`, "{}", `"outputSensitivity":{"total":false}`)),
-		"edges", list(edge("1", "a", "b"), edge("3", "a", "c", `"triggerRule":"any_failed"`), edge("2", "b", "c", `"triggerRule":"all_complete"`)),
+		"edges", list(edge("1", "a", "b"), edge("3", "a", "c"), edge("2", "b", "c", `"triggerRule":"all_complete"`)),
 		"variables", `[{"name":"v","type":"string"}]`,
 		"settings", `{"maxRetries":4}`))
 	a, _ := w.Step("a")
@@ -114,7 +114,7 @@ func TestCompileStep(t *testing.T) {
 	if w.Retries(a) != 0 || w.Retries(b) != 4 || a.Settings.RetryDelayMs != 5 || a.Settings.RetryBackoff != 1.5 || a.Settings.TimeoutMs != 7 {
 		t.Errorf("settings %+v; retries %d and %d", a.Settings, w.Retries(a), w.Retries(b))
 	}
-	if a.Rule != flow.AllSuccess || c.Rule != flow.AllComplete { // the first edge by id that states one
+	if a.Rule != flow.AllSuccess || c.Rule != flow.AllComplete { // the edge that states one
 		t.Errorf("rules %s and %s", a.Rule, c.Rule)
 	}
 	if !b.Sensitive("total") || !b.Sensitive("parts") || c.Sensitive("total") || c.HasSensitive() || a.HasSensitive() {

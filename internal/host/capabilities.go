@@ -55,14 +55,16 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"fermata.host": map[string]any{"path": "/host/fermata/"},
 		},
 	}
-	// The family idempotency is absent although every mutating operation honours a
-	// key: advertising it binds effect identity and its ledger, which are not wired
-	// (spec v2 idempotency.md §Layer 2; ADR 10).
-	if h.cfg.Seams {
+	if h.cfg.ConformanceSeams {
 		root["conformance"] = map[string]any{"seamsProfile": SeamsProfile}
 	}
 	if len(h.cfg.SigningKeys) > 0 {
 		root["signingKeys"] = h.cfg.SigningKeys
+	}
+	// The family binds effect identity and its ledger beside the keys of requests
+	// (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways out.
+	if len(h.cfg.Seams.All()) > 0 {
+		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
 	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})

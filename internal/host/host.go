@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -22,6 +23,7 @@ type Config struct {
 	Clock   clock.Clock
 	Log     *slog.Logger
 	Version string // of the implementation
+	Seams   *effect.Registry
 	Limits  Limits
 
 	// SigningKeys are published in discovery.
@@ -29,8 +31,9 @@ type Config struct {
 	// Build tells which program runs; nil if nobody knows.
 	Build func() (Build, error)
 
-	// Seams mounts the conformance seams (spec v2 conformance.md §The seams profile).
-	Seams bool
+	// ConformanceSeams mounts the seams of a conformance suite (spec v2
+	// conformance.md §The seams profile).
+	ConformanceSeams bool
 
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation

@@ -9,16 +9,13 @@ import (
 // conformance.md §The seams profile).
 const SeamsProfile = "openwop-conformance-seams-v2"
 
-// Seams reports whether the conformance seams are mounted.
-func (h *Host) Seams() bool { return h.cfg.Seams }
-
 // seam admits a caller to a seam: the host was started for it, and the credential
 // has the scope.
 func (h *Host) seam(c identity.Caller) error {
 	if err := h.allow(c, identity.Seams); err != nil {
 		return err
 	}
-	if !h.cfg.Seams {
+	if !h.cfg.ConformanceSeams {
 		return problem.New(problem.NotFound, "this host was not started for a conformance suite")
 	}
 	return nil

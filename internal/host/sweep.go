@@ -13,16 +13,23 @@ const (
 	sweepBatch = 500 // rows in one transaction, so that no other write waits long
 )
 
-// Sweep removes idempotency records that are past their retention, now and then,
-// until ctx ends.
+// Sweep removes idempotency records and effects that are past their retention, now
+// and then, until ctx ends.
 func (h *Host) Sweep(ctx context.Context) {
+	purges := map[string]func(context.Context, time.Time, int) (int, error){
+		"idempotency records": h.store.Idempotency().Purge, "effects": h.store.Effects().Purge,
+	}
 	for ctx.Err() == nil {
-		n, err := h.store.Idempotency().Purge(ctx, h.clock.Now(), sweepBatch)
-		if err != nil && h.cfg.Log != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
-			h.cfg.Log.Warn("idempotency records were not purged", "err", err)
+		more := false
+		for what, purge := range purges {
+			n, err := purge(ctx, h.clock.Now(), sweepBatch)
+			if err != nil && h.cfg.Log != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+				h.cfg.Log.Warn(what+" were not purged", "err", err)
+			}
+			more = more || n >= sweepBatch
 		}
-		if n == sweepBatch {
-			continue // there may be more
+		if more {
+			continue
 		}
 		select {
 		case <-ctx.Done():

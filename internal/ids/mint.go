@@ -49,13 +49,7 @@ func (m *Minter) Next(t time.Time) string {
 // same child of the same node visit gets the same id however often the step
 // that creates it is repeated after a crash.
 func Derive(t time.Time, parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(strconv.Itoa(len(p))))
-		h.Write([]byte{0})
-		h.Write([]byte(p))
-	}
-	sum := h.Sum(nil)
+	sum := digest(parts...)
 	return encode(t.UnixMilli(), binary.BigEndian.Uint16(sum[:2]), binary.BigEndian.Uint64(sum[2:10]))
 }
 
@@ -90,24 +84,40 @@ func Event(run Run, seq int64) string {
 	return run.Opaque + "-" + strconv.FormatInt(seq, 36)
 }
 
+// Effect derives the id of an effect from everything that makes up its identity:
+// the same parts are the same effect, at any time and of any run.
+func Effect(tenant string, parts ...string) Run {
+	return Run{Tenant: tenant, Opaque: digits(digest(append([]string{"effect", tenant}, parts...)...))}
+}
+
+// digest hashes parts such that no two lists of parts are taken for each other.
+func digest(parts ...string) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p))))
+		h.Write([]byte{0})
+		h.Write([]byte(p))
+	}
+	return h.Sum(nil)
+}
+
+// digits writes 130 bits of a digest.
+func digits(sum []byte) string {
+	out := make([]byte, 26)
+	for i := range out {
+		out[i] = alphabet[sum[i]&31]
+	}
+	return string(out)
+}
+
 // Interrupt derives the id of an interrupt from everything that tells it from
 // another: run, node, visit and ordinal within the visit. It begins with the time
 // at which the run was minted, so that a store's index of interrupts grows at its
 // end as that of runs does.
 func Interrupt(run Run, nodeID string, visit, ordinal int) Run {
-	h := sha256.New()
-	for _, p := range []string{run.Tenant, run.Opaque, nodeID, strconv.Itoa(visit), strconv.Itoa(ordinal)} {
-		h.Write([]byte(strconv.Itoa(len(p))))
-		h.Write([]byte{0})
-		h.Write([]byte(p))
-	}
-	sum := h.Sum(nil)
-	out := make([]byte, 26)
-	for i := range out {
-		out[i] = alphabet[sum[i]&31]
-	}
+	out := digits(digest(run.Tenant, run.Opaque, nodeID, strconv.Itoa(visit), strconv.Itoa(ordinal)))
 	if len(run.Opaque) > timeDigits && !strings.Contains(run.Opaque[:timeDigits], "~") {
-		copy(out, run.Opaque[:timeDigits])
+		out = run.Opaque[:timeDigits] + out[timeDigits:]
 	}
-	return Run{Tenant: run.Tenant, Opaque: string(out)}
+	return Run{Tenant: run.Tenant, Opaque: out}
 }

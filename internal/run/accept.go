@@ -70,7 +70,7 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground stri
 func (t *turn) sayAnswer(typ event.Type, step *flow.Step, p event.Resolution) {
 	d := event.Draft{Type: typ, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
 	if step.HasSensitive() {
-		if masked, changed := maskValue(t.s.wf, p.ResumeValue); changed {
+		if masked, changed := t.s.maskValue(p.ResumeValue); changed {
 			d.Sealed = d.Payload
 			p.ResumeValue, p.RefineFeedback = masked, nil
 			if len(p.EditedArtifactData) > 0 {

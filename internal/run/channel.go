@@ -109,7 +109,7 @@ func (t *turn) writeChannel(step *flow.Step, w node.Write) (event.Draft, *node.E
 	}
 	d := event.Draft{Type: event.ChannelWritten, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
 	if decl.Sensitive {
-		masked, changed := maskValue(t.s.wf, v)
+		masked, changed := t.s.maskValue(v)
 		if changed {
 			d.Sealed = d.Payload
 			if p.Value = masked; masked == nil {
@@ -296,7 +296,7 @@ func (s *State) channelValues(masked bool) jsontext.Value {
 		}
 		v := c.shown()
 		if m[name] = v; masked && c.Hidden {
-			maskInto(s.wf, m, name, v)
+			s.maskInto(m, name, v)
 		}
 	}
 	return encodeObject(m)

@@ -121,7 +121,7 @@ func (t *turn) start(c Start) error {
 		},
 	}
 	d := event.Draft{Type: event.RunStarted, Causation: -1, Payload: event.Encode(p)}
-	if masked, changed := maskInputs(s.wf, c.Inputs); changed {
+	if masked, changed := s.maskInputs(c.Inputs); changed {
 		d.Sealed = d.Payload
 		p.Inputs = masked
 		d.Payload = event.Encode(p)

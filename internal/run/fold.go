@@ -212,7 +212,9 @@ func foldNodeCancelled(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	s.finish(step, n, Aborted, e.Time)
+	if n.Phase.active() { // else the loop it was in has started over, and let go of it
+		s.finish(step, n, Aborted, e.Time)
+	}
 	return nil
 }
 
@@ -275,6 +277,9 @@ func (s *State) repeat(back *flow.Link) {
 	s.Loops[back.Loop]++
 	for _, b := range loop.Body {
 		n := s.Nodes[b]
+		if n.Phase.active() {
+			s.finish(&s.wf.Steps[b], n, Aborted, s.Last)
+		}
 		n.Phase, n.Forced = Idle, b == loop.Header
 		for _, l := range s.wf.Steps[b].Out {
 			s.Links[l] = Undecided

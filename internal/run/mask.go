@@ -1,6 +1,7 @@
 package run
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	stdjson "encoding/json"
@@ -16,9 +17,9 @@ const Redacted = `"[REDACTED]"`
 // maskValue hides one sensitive value in the workflow's masking mode. It
 // reports false where the mode leaves the value as it is. An omitted value is
 // returned as nil.
-func maskValue(wf *flow.Workflow, v jsontext.Value) (jsontext.Value, bool) {
+func (s *State) maskValue(v jsontext.Value) (jsontext.Value, bool) {
 	mode := "mask"
-	if c := wf.Def.Metadata.ComplianceConfig; c != nil && c.MaskingMode != "" {
+	if c := s.wf.Def.Metadata.ComplianceConfig; c != nil && c.MaskingMode != "" {
 		mode = c.MaskingMode
 	}
 	switch mode {
@@ -27,14 +28,34 @@ func maskValue(wf *flow.Workflow, v jsontext.Value) (jsontext.Value, bool) {
 	case "omit":
 		return nil, true
 	case "hash":
-		sum := sha256.Sum256(v)
-		return jsontext.Value(`"sha256:` + hex.EncodeToString(sum[:]) + `"`), true
+		if len(s.maskSecret) > 0 {
+			return jsontext.Value(`"sha256:` + hex.EncodeToString(keyed(s.maskSecret, s.ID.Tenant, v)) + `"`), true
+		}
 	}
 	return jsontext.Value(Redacted), true
 }
 
-func maskInto(wf *flow.Workflow, m map[string]jsontext.Value, key string, v jsontext.Value) bool {
-	masked, changed := maskValue(wf, v)
+// keyed is the hash of a value under a tenant's key. Values that people choose are
+// few: whoever could compute their hashes without a key would know them. Within a
+// tenant equal values have equal hashes, in every run, which is what they are for.
+func keyed(secret []byte, tenant string, v jsontext.Value) []byte {
+	key := hmac.New(sha256.New, secret)
+	key.Write([]byte("mask\x00" + tenant))
+	sum := hmac.New(sha256.New, key.Sum(nil))
+	sum.Write(v)
+	return sum.Sum(nil)
+}
+
+// MaskWith gives the secret under which the masking mode hash hashes. It belongs to
+// the host, must never change, and is no part of the log or of a checkpoint. Without
+// one, hash masks as mask does.
+func (s *State) MaskWith(secret []byte) *State {
+	s.maskSecret = secret
+	return s
+}
+
+func (s *State) maskInto(m map[string]jsontext.Value, key string, v jsontext.Value) bool {
+	masked, changed := s.maskValue(v)
 	if masked == nil {
 		delete(m, key)
 	} else {
@@ -44,21 +65,21 @@ func maskInto(wf *flow.Workflow, m map[string]jsontext.Value, key string, v json
 }
 
 // maskInputs hides run inputs that feed sensitive variables.
-func maskInputs(wf *flow.Workflow, inputs jsontext.Value) (jsontext.Value, bool) {
+func (s *State) maskInputs(inputs jsontext.Value) (jsontext.Value, bool) {
 	if len(inputs) == 0 {
 		return inputs, false
 	}
 	var m map[string]jsontext.Value
 	changed := false
-	for i := range wf.Def.Variables {
-		v := &wf.Def.Variables[i]
+	for i := range s.wf.Def.Variables {
+		v := &s.wf.Def.Variables[i]
 		if !v.Sensitive {
 			continue
 		}
 		if m == nil && json.Unmarshal(inputs, &m) != nil {
 			return inputs, false
 		}
-		if in, ok := m[v.Name]; ok && maskInto(wf, m, v.Name, in) {
+		if in, ok := m[v.Name]; ok && s.maskInto(m, v.Name, in) {
 			changed = true
 		}
 	}
@@ -68,12 +89,12 @@ func maskInputs(wf *flow.Workflow, inputs jsontext.Value) (jsontext.Value, bool)
 	return encodeObject(m), true
 }
 
-func maskOutputs(wf *flow.Workflow, step *flow.Step, outputs map[string]stdjson.RawMessage) jsontext.Value {
+func (s *State) maskOutputs(step *flow.Step, outputs map[string]stdjson.RawMessage) jsontext.Value {
 	m := make(map[string]jsontext.Value, len(outputs))
 	for k, v := range outputs {
 		m[k] = jsontext.Value(v)
-		if wf.Hides(step, k) {
-			maskInto(wf, m, k, jsontext.Value(v))
+		if s.wf.Hides(step, k) {
+			s.maskInto(m, k, jsontext.Value(v))
 		}
 	}
 	return encodeObject(m)
@@ -99,7 +120,7 @@ func (s *State) visible(index int) map[string]jsontext.Value {
 	for k, v := range out {
 		m[k] = v
 		if s.wf.Hides(step, k) {
-			maskInto(s.wf, m, k, v)
+			s.maskInto(m, k, v)
 		}
 	}
 	return m

@@ -71,7 +71,7 @@ func (t *turn) keep(c Resolve) error {
 	whole := event.SignalMark{Value: c.Value, Subject: c.Subject, Request: c.Request}
 	shown, hide := whole, false
 	if step, _, ok := s.node(c.NodeID); ok && step.HasSensitive() {
-		if shown.Value, hide = maskValue(s.wf, c.Value); shown.Value == nil {
+		if shown.Value, hide = s.maskValue(c.Value); shown.Value == nil {
 			shown.Value = jsontext.Value("null")
 		}
 	}

@@ -96,10 +96,11 @@ func (t *turn) completed(step *flow.Step, r node.Result) *node.Error {
 		return err
 	}
 	over := t.overrun(step, taken)
+	var left []int
 	if over != nil {
 		taken = over.kept
 	} else {
-		t.leaveBody(step, taken)
+		left = t.leaveBody(step, taken)
 	}
 	p := event.NodeDone{NodeID: step.Node.ID, DurationMs: t.now.Sub(n.StartedAt).Milliseconds()}
 	if step.Routed || r.Ports() != nil {
@@ -110,10 +111,11 @@ func (t *turn) completed(step *flow.Step, r node.Result) *node.Error {
 	d.Payload = event.Encode(p)
 	if hides(t.s.wf, step, r.Outputs()) {
 		d.Sealed = d.Payload
-		p.Outputs = maskOutputs(t.s.wf, step, r.Outputs())
+		p.Outputs = t.s.maskOutputs(step, r.Outputs())
 		d.Payload = event.Encode(p)
 	}
 	t.emit(d)
+	t.left(left)
 	if over != nil {
 		t.loopLimit(over)
 	}
@@ -165,16 +167,18 @@ func (t *turn) broken(step *flow.Step, e *event.Error) {
 	t.dropChildren(n)
 	taken, _ := t.routing(step, Failure, e, nil)
 	over := t.overrun(step, taken)
+	var left []int
 	if over != nil {
 		taken = over.kept
 	} else {
-		t.leaveBody(step, taken)
+		left = t.leaveBody(step, taken)
 	}
 	p := event.NodeFail{NodeID: step.Node.ID, Error: *e, Attempts: n.Failures + 1}
 	if step.Routed {
 		p.X = &event.Routing{Edges: taken}
 	}
 	t.say(event.NodeFailed, step.Node.ID, p)
+	t.left(left)
 	switch {
 	case over != nil:
 		t.loopLimit(over)
@@ -233,7 +237,7 @@ func (t *turn) setVariable(step *flow.Step, name string, v jsontext.Value) (even
 	p := event.Variable{Name: name, Next: v, NodeID: step.Node.ID}
 	d := event.Draft{Type: event.VariableChanged, NodeID: step.Node.ID, Causation: -1, Payload: event.Encode(p)}
 	if declared && decl.Sensitive {
-		if masked, changed := maskValue(t.s.wf, v); changed {
+		if masked, changed := t.s.maskValue(v); changed {
 			d.Sealed = d.Payload
 			p.Next = masked
 			d.Payload = event.Encode(p)

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -115,30 +117,50 @@ func (t *turn) loopLimit(o *overrun) {
 	t.fail(*fault(problem.LoopLimitExceeded, "the loop at node %s may start over %d times", id, o.limit), id)
 }
 
-// leaveBody ends whatever else is still at work in a loop that starts over.
-func (t *turn) leaveBody(step *flow.Step, taken []string) {
+// leaveBody lets go of whatever else is still at work in a loop that starts over,
+// and lists it. What the loop's end says of it comes behind the event that ends it
+// (see left), for a consequence follows its cause.
+func (t *turn) leaveBody(step *flow.Step, taken []string) []int {
+	var out []int
 	for _, id := range taken {
 		l := t.link(step, id)
 		if !l.Back {
 			continue
 		}
 		for _, b := range t.s.wf.Loops[l.Loop].Body {
-			if b != step.Index && t.s.Nodes[b].Phase.active() {
-				t.stop(b, "loop-repeated")
+			if b != step.Index && t.s.Nodes[b].Phase.active() && !slices.Contains(out, b) {
+				t.letGo(b)
+				out = append(out, b)
 			}
 		}
+	}
+	return out
+}
+
+// left records what leaveBody has let go of. The event before is its cause.
+func (t *turn) left(nodes []int) {
+	cause := t.s.Seq
+	for _, i := range nodes {
+		id := t.s.wf.Steps[i].Node.ID
+		t.emit(event.Draft{Type: event.NodeCancelled, NodeID: id, Causation: cause,
+			Payload: event.Encode(event.NodeCancel{NodeID: id, Reason: "loop-repeated"})})
 	}
 }
 
 // stop cancels one active node.
 func (t *turn) stop(index int, reason string) {
-	n := t.s.Nodes[index]
+	t.letGo(index)
 	id := t.s.wf.Steps[index].Node.ID
+	t.say(event.NodeCancelled, id, event.NodeCancel{NodeID: id, Reason: reason})
+}
+
+// letGo asks for the end of a node's call and of its child runs.
+func (t *turn) letGo(index int) {
+	n := t.s.Nodes[index]
 	if n.Phase == Executing {
-		t.effect(Abort{NodeID: id, Visit: n.Visit, Attempt: n.Attempt})
+		t.effect(Abort{NodeID: t.s.wf.Steps[index].Node.ID, Visit: n.Visit, Attempt: n.Attempt})
 	}
 	t.dropChildren(n)
-	t.say(event.NodeCancelled, id, event.NodeCancel{NodeID: id, Reason: reason})
 }
 
 // dropChildren asks for the end of a node's open child runs.

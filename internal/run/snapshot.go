@@ -77,7 +77,7 @@ func (s *State) publicVariables() jsontext.Value {
 	for name, v := range s.Variables {
 		m[name] = v
 		if decl, ok := s.wf.Variable(name); ok && decl.Sensitive {
-			maskInto(s.wf, m, name, v)
+			s.maskInto(m, name, v)
 		}
 	}
 	for name, c := range s.Channels {

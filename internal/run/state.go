@@ -64,7 +64,8 @@ type State struct {
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 
-	wf *flow.Workflow
+	wf         *flow.Workflow
+	maskSecret []byte // see MaskWith
 
 	// What the current turn opened and closed, for the store's inbox.
 	opened []*Interrupt

@@ -36,6 +36,7 @@ type Store interface {
 	Secrets() Secrets
 	Idempotency() Idempotency
 	Retention() Retention
+	Effects() Effects
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error

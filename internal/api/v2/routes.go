@@ -95,6 +95,11 @@ func (a *API) routes() []api.Route {
 			Returns: ok("poll-response", "What there is behind the cursor."), Errors: []int{429}, Handle: a.as(a.pollEvents),
 		},
 		{
+			Method: "GET", Pattern: "/runs/{runId}/effects", ID: "getRunEffects", Spec: "idempotency.md §Witness", Protocol: true,
+			Summary: "What a run has done outside, attempt by attempt.", Scope: identity.RunsRead,
+			Returns: ok("effect-ledger", "The attempts, oldest first, without payloads."), Handle: a.as(a.getRunEffects),
+		},
+		{
 			Method: "POST", Pattern: "/runs/{runId}/interrupts/{nodeId}", ID: "resolveInterruptByRun", Protocol: true,
 			Spec: "interrupt.md §Resolve surfaces", Summary: "Answer what a node waits for.", Scope: identity.ApprovalsRespond,
 			Body: &api.Body{Schema: "interrupt-resolve-request"}, Returns: ok("interrupt-resolve-response", "The answer is durable."),

@@ -34,6 +34,10 @@ func TestPlans(t *testing.T) {
 		measureEvents: "sqlite_autoindex_events_1 (tenant=? AND run_id=?)", deleteEvents: "(tenant=? AND run_id=? AND seq<?)",
 		deleteCheckpoint: "PRIMARY KEY (tenant=? AND run_id=?)", forgetExpired: "expired_at (expired_at<?)",
 		selectPending: "expired_pending",
+		selectEffect:  "(tenant=? AND effect_id=?)", finishEffect: "(tenant=? AND effect_id=?)",
+		finishAttempt: "PRIMARY KEY (tenant=? AND run_id=? AND n=?)", lastAttempt: "PRIMARY KEY (tenant=? AND run_id=?)",
+		listAttempts: "PRIMARY KEY (tenant=? AND run_id=? AND n>?)",
+		purgeEffects: "effects_expires (expires_at<?)", purgeAttempts: "effect_attempts_expires (expires_at<?)",
 	} {
 		plan := explain(t, s, sql)
 		if !strings.Contains(plan, index) {

@@ -83,6 +83,13 @@ func Run(t *testing.T, open Open) {
 		{"retention clock", retentionClock},
 		{"expire race", expireRace},
 		{"reclaim", reclaim},
+		{"effect records", effectRecords},
+		{"effect states", effectStates},
+		{"effect takeover", effectTakeover},
+		{"effect rivals", effectRivals},
+		{"effect race", effectRace},
+		{"effect purge", effectPurge},
+		{"effect malformed", effectMalformed},
 
 		{"concurrent runs", concurrentRuns},
 		{"concurrent writers of one run", concurrentWriters},

@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/effect"
+	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/node"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Ways to make an effect's identity (spec v2 idempotency.md §Layer 2).
+const (
+	keyedByBusiness = "business-identity"
+	keyedByActivity = "activity-recipe"
+)
+
+// Bounds of the ledger. A business operation is recognized for as long as its
+// record is there, so the default is generous; the text asks for 14 days.
+const (
+	effectRetention    = 30 * 24 * time.Hour
+	minEffectRetention = 14 * 24 * time.Hour
+
+	maxBusinessKey = 1024             // bytes of a key, an operation, a name
+	lookAgain      = time.Second      // between looks at an effect another instance holds
+	waitForOther   = 10 * time.Minute // for whoever is at the same effect
+)
+
+// performer lets one call of a node have effects.
+type performer struct {
+	e    *Engine
+	in   *node.Input
+	run  ids.Run
+	typ  *node.Type
+	mu   sync.Mutex
+	made int // effects of this call that are told apart by counting
+}
+
+// outsideServices are what only a call beside the turn is given.
+func (e *Engine) outsideServices(run ids.Run, step *flow.Step, in *node.Input) {
+	p := &performer{e: e, in: in, run: run, typ: step.Type}
+	in.Services.Guard, in.Services.Effect = effect.Guard, p.effect
+}
+
+// effect is node.Services.Effect.
+func (p *performer) effect(ctx context.Context, ef node.Effect, do node.Perform) (json.RawMessage, error) {
+	seam, err := p.seam(ef)
+	if err != nil {
+		return nil, err
+	}
+	if err := effect.Guard(ctx, seam); err != nil { // before anything is claimed
+		return nil, err
+	}
+	k, key, err := p.claim(ef)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := p.e.performing.enter(ctx, p.e, ids.Run{Tenant: k.Tenant, Opaque: k.ID})
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	x, mine, err := p.granted(ctx, &k)
+	switch {
+	case err != nil:
+		return nil, err
+	case mine:
+		return p.perform(ctx, x, ef, func(ctx context.Context) (json.RawMessage, error) { return do(ctx, key) })
+	case x.State == store.EffectCompleted:
+		return x.Outcome, nil
+	}
+	return nil, inDoubt(x, nil)
+}
+
+// seam is the way out of an effect.
+func (p *performer) seam(ef node.Effect) (string, error) {
+	if ef.Seam != "" {
+		return ef.Seam, nil
+	}
+	if len(p.typ.Seams) != 1 {
+		return "", node.Fail(node.CodeInternal, "node type %s has an effect that names none of its %d seams", p.typ.ID, len(p.typ.Seams))
+	}
+	return p.typ.Seams[0].Name, nil
+}
+
+// claim makes the claim of an effect. Neither the attempt nor, with a business key,
+// the run is part of its identity.
+func (p *performer) claim(ef node.Effect) (k store.EffectClaim, key string, err error) {
+	if len(ef.Key)+len(ef.Operation)+len(ef.Name)+len(ef.InvocationID) > maxBusinessKey {
+		return k, "", node.Fail(node.CodeConfig, "what identifies an effect is longer than %d bytes", maxBusinessKey)
+	}
+	now := p.e.clock.Now()
+	k = store.EffectClaim{
+		Tenant: p.run.Tenant, Run: p.run, NodeID: p.in.NodeID, Attempt: p.in.Attempt + 1,
+		Keying: keyedByActivity, InvocationID: ef.InvocationID, Instance: p.e.Instance(),
+		At: now, ExpiresAt: now.Add(p.e.cfg.EffectRetention), Again: ef.InDoubt == node.RepeatInDoubt,
+	}
+	switch {
+	case ef.Key != "":
+		k.Keying = keyedByBusiness
+		operation := ef.Operation
+		if operation == "" {
+			operation = p.typ.ID
+		}
+		k.ID = ids.Effect(k.Tenant, operation, ef.Key).Opaque
+	case ef.Name != "":
+		k.ID = effectID(p.run, p.in.NodeID+"\x00"+ef.Name, p.in.Visit, 0)
+	default:
+		p.mu.Lock()
+		k.ID = effectID(p.run, p.in.NodeID, p.in.Visit, p.made)
+		p.made++
+		p.mu.Unlock()
+	}
+	if !ef.NoKey {
+		k.ProviderKey = k.ID
+	}
+	return k, k.ID, nil
+}
+
+// effectID names the ordinal'th effect of a visit, whatever the attempt and
+// whoever makes it.
+func effectID(id ids.Run, nodeID string, visit, ordinal int) string {
+	return ids.Interrupt(id, "effect\x00"+nodeID, visit, ordinal).Opaque
+}
+
+// granted claims an effect, waiting while another living instance holds it.
+func (p *performer) granted(ctx context.Context, k *store.EffectClaim) (store.Effect, bool, error) {
+	var late <-chan time.Time
+	for wait := firstWait; ; wait = min(2*wait, longestGap) {
+		x, mine, err := p.e.store.Effects().Claim(ctx, *k)
+		switch {
+		case ctx.Err() != nil:
+			return x, false, ctx.Err()
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed):
+			return x, false, node.Retry(string(problem.ServiceUnavailable), "this instance executes nothing any more")
+		case err != nil: // nothing has happened, and nothing may without the claim
+			if !p.e.rest(wait) {
+				return x, false, node.Retry(string(problem.ServiceUnavailable), "the host is shutting down")
+			}
+			continue
+		case mine || x.State != store.EffectClaimed:
+			return x, mine, nil
+		}
+		if late == nil {
+			late = p.e.clock.After(waitForOther)
+		}
+		select {
+		case <-p.e.clock.After(lookAgain):
+		case <-late:
+			return x, false, busyElsewhere()
+		case <-ctx.Done():
+			return x, false, ctx.Err()
+		}
+		k.At = p.e.clock.Now()
+	}
+}
+
+// perform brings a claimed effect about and records what became of it before
+// anybody hears of it.
+func (p *performer) perform(ctx context.Context, x store.Effect, ef node.Effect, do func(context.Context) (json.RawMessage, error)) (out json.RawMessage, err error) {
+	x.State = store.EffectEscaped
+	defer func() { p.finish(x) }() // even if do panics
+	if out, err = do(ctx); err == nil {
+		x.State = store.EffectCompleted
+		if len(out) == 0 {
+			out = json.RawMessage("null")
+		}
+		if err = fitOutcome(out); err != nil {
+			return nil, err // it has happened all the same
+		}
+		x.Outcome = out
+		return out, nil
+	}
+	var ne *node.Error
+	switch {
+	case node.IsNotDone(err) || effect.Refused(err):
+		x.State = store.EffectReleased
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case ef.InDoubt == node.StopInDoubt:
+		errors.As(err, &ne)
+		return nil, inDoubt(x, ne)
+	}
+	return nil, err
+}
+
+// fitOutcome refuses an outcome that cannot be kept.
+func fitOutcome(out json.RawMessage) error {
+	switch {
+	case len(out) > store.MaxValue:
+		return node.Fail(string(problem.PayloadTooLarge), "the outcome of an effect is larger than %d bytes", store.MaxValue)
+	case !jsontext.Value(out).IsValid():
+		return node.Fail(node.CodeInternal, "the outcome of an effect is no JSON")
+	}
+	return nil
+}
+
+// finish records what became of an effect. If the store cannot, the claim stands
+// with nobody at it, which puts the effect in doubt.
+func (p *performer) finish(x store.Effect) {
+	x.At = p.e.clock.Now()
+	x.ExpiresAt = x.At.Add(p.e.cfg.EffectRetention)
+	for wait := firstWait; ; wait = min(2*wait, longestGap) {
+		err := p.e.store.Effects().Finish(context.Background(), x)
+		if err == nil {
+			return
+		}
+		lost := errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrClosed)
+		if wait == firstWait || lost {
+			p.e.log.Warn("what became of an effect could not be recorded", "run", p.in.RunID, "node", p.in.NodeID, "err", err)
+		}
+		if lost || !p.e.rest(wait) {
+			return
+		}
+	}
+}
+
+// inDoubt ends a node of whose effect nobody knows whether it has happened.
+func inDoubt(x store.Effect, cause *node.Error) error {
+	e := node.Fail(node.CodeUnavailable, "nobody knows whether the effect has happened, and it may not be repeated")
+	e.Details = map[string]any{"reason": "outcome-unknown", "effectId": ids.Run{Tenant: x.Tenant, Opaque: x.ID}.String()}
+	if cause != nil {
+		e.Message += ": " + cause.Message
+		e.Details["cause"] = cause.Code
+	}
+	return e
+}
+
+func busyElsewhere() error {
+	e := node.Retry(node.CodeUnavailable, "the same effect is still being performed by another node")
+	e.Details = map[string]any{"reason": "effect-in-progress"}
+	return e
+}
+
+// performing are the effects that calls of this process are at: the store tells
+// its instances apart, and this its calls.
+type performing struct {
+	mu sync.Mutex
+	by map[ids.Run]chan struct{} // closed when the call lets go
+}
+
+// enter waits until an effect is nobody's, and takes it.
+func (f *performing) enter(ctx context.Context, e *Engine, id ids.Run) (leave func(), err error) {
+	var late <-chan time.Time
+	for {
+		f.mu.Lock()
+		held := f.by[id]
+		if held == nil {
+			mine := make(chan struct{})
+			if f.by == nil {
+				f.by = map[ids.Run]chan struct{}{}
+			}
+			f.by[id] = mine
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				delete(f.by, id)
+				f.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		f.mu.Unlock()
+		if late == nil {
+			late = e.clock.After(waitForOther)
+		}
+		select {
+		case <-held:
+		case <-late:
+			return nil, busyElsewhere()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
