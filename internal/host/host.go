@@ -70,7 +70,6 @@ type Host struct {
 	cache   *snapshots
 	keys    *tokenKeys
 	flights flights
-	minter  ids.Minter // of runs that no engine starts
 }
 
 // New makes a host.

@@ -2,11 +2,9 @@ package host
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
-	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -42,7 +40,7 @@ func (h *Host) SeedEra2(ctx context.Context, c identity.Caller, r SeedEra2) (ids
 	if err := h.seam(c); err != nil {
 		return ids.Run{}, err
 	}
-	id := ids.Run{Tenant: c.Tenant(), Opaque: h.minter.Next(h.clock.Now())}
+	id := h.engine.NewID(c.Tenant())
 	events, err := h.oldLog(id, r)
 	if err != nil {
 		return ids.Run{}, err
@@ -55,7 +53,11 @@ func (h *Host) SeedEra2(ctx context.Context, c identity.Caller, r SeedEra2) (ids
 	if err := json.Unmarshal(started.Payload, &about); err != nil || !ids.ValidAuthored(about.WorkflowID) {
 		return ids.Run{}, problem.Invalid("events[0].payload.workflowId", "is no workflow id")
 	}
-	if err := h.seedWorkflow(ctx, c.Tenant(), about.WorkflowID); err != nil {
+	// Where the tenant has no workflow of that id, the run is of one that does nothing.
+	err = h.ensureWorkflow(ctx, c.Tenant(), about.WorkflowID, map[string]any{"nodes": []any{map[string]any{
+		"id": "noop", "typeId": "core.noop", "name": "noop", "config": map[string]any{},
+		"inputs": map[string]any{}, "position": map[string]any{"x": 0, "y": 0}}}})
+	if err != nil {
 		return ids.Run{}, err
 	}
 	last := events[len(events)-1]
@@ -100,30 +102,4 @@ func (h *Host) oldLog(id ids.Run, r SeedEra2) ([]event.Event, error) {
 		}
 	}
 	return out, nil
-}
-
-// seedWorkflow makes sure that there is a workflow the run can have been one of:
-// where the tenant has none of that id, one of a single node that does nothing.
-func (h *Host) seedWorkflow(ctx context.Context, tenant, id string) error {
-	_, err := h.store.Workflows().Get(ctx, tenant, id, "")
-	if !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	definition, err := json.Marshal(map[string]any{
-		"id": id, "name": id, "version": "1", "edges": []any{}, "triggers": []any{}, "variables": []any{},
-		"metadata": map[string]any{}, "settings": map[string]any{},
-		"nodes": []any{map[string]any{"id": "noop", "typeId": "core.noop", "name": "noop", "config": map[string]any{},
-			"inputs": map[string]any{}, "position": map[string]any{"x": 0, "y": 0}}},
-	}, json.Deterministic(true))
-	if err != nil {
-		return problem.Internal(err)
-	}
-	wf, err := flow.Check(definition, h.cfg.Catalog)
-	if err != nil {
-		return problem.Internal(err)
-	}
-	_, err = h.store.Workflows().Put(ctx, store.Workflow{
-		Tenant: tenant, ID: id, Version: wf.Def.Version, Digest: wf.Digest, Definition: wf.Raw, CreatedAt: h.clock.Now(),
-	})
-	return err
 }

@@ -3,13 +3,10 @@ package seams
 import (
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/problem"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Prefix is the path space of the seams.
@@ -41,6 +38,10 @@ const (
 		`"events":{"type":"array","minItems":1,"items":{"type":"object","additionalProperties":false,"required":["type","sequence","payload"],` +
 		`"properties":{"type":{"type":"string"},"sequence":{"type":"integer","minimum":0},"payload":{"type":"object"},` +
 		`"timestamp":{"type":"string","format":"date-time"},"causationId":{"type":"string"}}}}}}`
+	fireBody = `{"type":"object","additionalProperties":false,"required":["seam"],"properties":{` +
+		`"seam":{"type":"string","minLength":1},"receiverUrl":{"type":"string","format":"uri"}}}`
+	retryBody = `{"type":"object","additionalProperties":false,"required":["providerUrl"],"properties":{` +
+		`"providerUrl":{"type":"string","format":"uri"}}}`
 	receiveBody = `{"type":"object","additionalProperties":false,"required":["secret","headers","body"],"properties":{` +
 		`"secret":{"type":"string","minLength":1},"headers":{"type":"object","additionalProperties":{"type":"string"}},"body":{"type":"string"}}}`
 )
@@ -53,6 +54,18 @@ func (a *API) routes() []api.Route {
 			Summary: "Store a run as a v1 host left it.", Scope: identity.Seams, Body: &api.Body{Schema: seedBody},
 			Returns: map[int]api.Response{201: {Description: "The run.", Schema: `{"type":"object","properties":{"runId":` + runID + `}}`}},
 			Handle:  a.as(a.seed),
+		},
+		{
+			Method: "POST", Pattern: Prefix + "sample/effect-seams/fire", ID: "fireEffectSeam", Spec: "replay.md §Suppression",
+			Summary: "Pass a listed effect seam once, inside a run.", Scope: identity.Seams, Body: &api.Body{Schema: fireBody},
+			Returns: map[int]api.Response{201: {Description: "The run, which is over.", Schema: `{"type":"object"}`}},
+			Handle:  a.as(a.fire),
+		},
+		{
+			Method: "POST", Pattern: Prefix + "sample/test/idempotency/effect-retry", ID: "forceEffectTransportRetry", Spec: "idempotency.md §Layer 2",
+			Summary: "Have one effect, attempted again where the transport fails.", Scope: identity.Seams, Body: &api.Body{Schema: retryBody},
+			Returns: map[int]api.Response{201: {Description: "The run and the effect.", Schema: `{"type":"object"}`}},
+			Handle:  a.as(a.retry),
 		},
 		{
 			Method: "POST", Pattern: Prefix + "sample/webhooks/receive", ID: "receiveWebhookDelivery", Spec: "webhooks.md §Verification",
@@ -82,74 +95,4 @@ func (a *API) body(w http.ResponseWriter, r *api.Request, v any) error {
 		return err
 	}
 	return api.Decode(b, v)
-}
-
-type seedRequest struct {
-	Era    *int   `json:"eventLogSchemaVersion"`
-	Status string `json:"status"`
-	Events []struct {
-		Type        string         `json:"type"`
-		Sequence    *int64         `json:"sequence"`
-		Payload     jsontext.Value `json:"payload"`
-		Timestamp   string         `json:"timestamp"`
-		CausationID string         `json:"causationId"`
-	} `json:"events"`
-}
-
-func (a *API) seed(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
-	var b seedRequest
-	if err := a.body(w, r, &b); err != nil {
-		return err
-	}
-	if b.Era == nil || *b.Era != 2 {
-		return problem.Invalid("eventLogSchemaVersion", "want 2, the era of v1")
-	}
-	in := host.SeedEra2{Status: b.Status}
-	for i := range b.Events {
-		e := &b.Events[i]
-		if e.Sequence == nil || e.Payload == nil {
-			return problem.Invalid("events", "event %d needs a sequence and a payload", i)
-		}
-		at := time.Time{}
-		if e.Timestamp != "" {
-			var err error
-			if at, err = time.Parse(time.RFC3339, e.Timestamp); err != nil {
-				return problem.Invalid("events", "the timestamp of event %d is no RFC 3339 time", i)
-			}
-		}
-		in.Events = append(in.Events, host.SeedEvent{Type: e.Type, Sequence: *e.Sequence, Payload: e.Payload, Timestamp: at, CausationID: e.CausationID})
-	}
-	id, err := a.host.SeedEra2(r.Context(), c, in)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, http.StatusCreated, map[string]string{"runId": id.String()})
-}
-
-type receiveRequest struct {
-	Secret  string            `json:"secret"`
-	Headers map[string]string `json:"headers"`
-	Body    *string           `json:"body"`
-}
-
-type verdict struct {
-	Accepted bool   `json:"accepted"`
-	Reason   string `json:"reason,omitzero"`
-}
-
-func (a *API) receive(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
-	var b receiveRequest
-	if err := a.body(w, r, &b); err != nil {
-		return err
-	}
-	for name, missing := range map[string]bool{"secret": b.Secret == "", "headers": b.Headers == nil, "body": b.Body == nil} {
-		if missing {
-			return problem.Invalid(name, "is required")
-		}
-	}
-	reason, err := a.host.ReceiveDelivery(c, b.Secret, b.Headers, *b.Body)
-	if err != nil {
-		return err
-	}
-	return api.JSON(w, http.StatusOK, verdict{reason == "", reason})
 }
