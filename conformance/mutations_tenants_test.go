@@ -67,6 +67,9 @@ var tenantMutations = []mutation{
 	{"a cursor ahead of a live log is refused", "resume.past-end-live", instead(func(r *http.Request) bool {
 		return when("GET", aStream)(r) && len(r.Header.Get("Last-Event-ID")) > 3
 	}, 400, `{"error":"validation_error","message":"no such sequence"}`)},
+	{"every key is refused", "idempotency.key-accepted", instead(func(r *http.Request) bool {
+		return r.Method == "POST" && r.Header.Get("Idempotency-Key") != ""
+	}, 400, `{"error":"idempotency_key_invalid","message":"no"}`)},
 	{"a run id of another grammar", "identity.run-id", answers(when("POST", create), on(201, object(func(m map[string]any) {
 		m["runId"] = strings.ReplaceAll(m["runId"].(string), "/", ":")
 	})))},
