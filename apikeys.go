@@ -27,7 +27,7 @@ func CreateKey(ctx context.Context, dataDir, tenant, name, key string) (string, 
 	if key == "" {
 		key = identity.Generate()
 	}
-	if err := identity.NewAPIKeys(db.Keys()).Add(ctx, key, tenant, name, clock.System{}.Now()); err != nil {
+	if _, err := identity.NewAPIKeys(db.Keys()).Add(ctx, key, tenant, name, identity.Grants{}, clock.System{}.Now()); err != nil {
 		return "", err
 	}
 	return key, nil

@@ -28,6 +28,7 @@ import (
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/engine"
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/relax"
@@ -73,6 +74,20 @@ type Config struct {
 	// in which Open refuses every member that relaxes a protection.
 	Mode string
 
+	// BootstrapGroups and BootstrapRoles are what the holder of the first key
+	// belongs to.
+	BootstrapGroups, BootstrapRoles []string
+
+	// Members, if set, says what a party belongs to, whenever an answer to a gate
+	// is judged; without it a party belongs to what its API key says. An error lets
+	// nobody in by a group or role, and is no refusal: the answer may be sent again.
+	Members func(ctx context.Context, p Party) (groups, roles []string, err error)
+
+	// OverrideApprovers may release a gate alone where the gate says so
+	// (overrideBypassesQuorum). Each entry is group:NAME, role:NAME or a subject as
+	// an approversList names it.
+	OverrideApprovers []string
+
 	// AllowEgress admits private address ranges to workflows' outbound calls.
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
@@ -92,6 +107,23 @@ type Config struct {
 	ConformanceSeams bool
 
 	Limits Limits
+}
+
+// Party is somebody who calls a host: who vouches for it, and as whom.
+type Party struct {
+	Issuer    string
+	SubjectID string
+	Tenant    string
+	Kind      string // user, agent or workload
+}
+
+// directory asks an embedder's hook.
+type directory func(ctx context.Context, p Party) (groups, roles []string, err error)
+
+// Memberships implements host.Directory.
+func (d directory) Memberships(ctx context.Context, s event.Subject) (identity.Membership, error) {
+	groups, roles, err := d(ctx, Party{Issuer: s.Issuer, SubjectID: s.SubjectID, Tenant: s.Tenant, Kind: s.Kind})
+	return identity.Membership{Groups: groups, Roles: roles, Source: "embedder"}, err
 }
 
 // Limits bound what one run and one host may use. Zero means the default.
@@ -181,12 +213,17 @@ func (h *Host) assemble(ctx context.Context) error {
 	})
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
-	h.host = host.New(host.Config{
-		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
-		Relaxations: cfg.relaxations(), Seams: &h.catalog.seams,
-	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
+	hc := host.Config{
+		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
+		Relaxations: cfg.relaxations(),
+	}
+	if cfg.Members != nil {
+		hc.Directory = directory(cfg.Members)
+	}
+	h.host = host.New(hc)
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
@@ -211,7 +248,8 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		key = identity.Generate()
 		h.firstKey = key
 	}
-	if err := h.keys.Add(ctx, key, DefaultTenant, "first key", clock.System{}.Now()); err != nil {
+	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
+	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now()); err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil

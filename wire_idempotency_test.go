@@ -127,6 +127,7 @@ var mutations = map[string]func(s *server) (path string, body any){
 		s.register(gate("old"))
 		return "/host/fermata/workflows/old", nil
 	},
+	"rotateTokenKey": func(*server) (string, any) { return "/host/fermata/token-keys", nil },
 }
 
 // TestWireEveryMutationReplays walks the table: an operation that changes
@@ -142,7 +143,7 @@ func TestWireEveryMutationReplays(t *testing.T) {
 	}
 	var all []sent
 	for i, r := range s.host.Routes() {
-		if r.Method == "GET" || r.ID == "validateWorkflow" || r.ID == "issueInterruptToken" {
+		if r.Method == "GET" || r.ID == "validateWorkflow" || r.ID == "issueInterruptToken" || r.ID == "createKey" {
 			if r.Mutates() {
 				t.Errorf("%s is said to change something", r.ID)
 			}

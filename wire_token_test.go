@@ -325,7 +325,7 @@ func TestWireTokenIsAdvertised(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	i, _ := json.Marshal(s.do("GET", "/.well-known/openwop", nil).json["interrupt"])
-	for _, want := range []string{`"tokenAlgs":["hs256"]`, `"refKinds":["principal"]`} {
+	for _, want := range []string{`"tokenAlgs":["hs256"]`, `"refKinds":["principal","group","role"]`} {
 		if !strings.Contains(string(i), want) {
 			t.Errorf("%s is not in %s", want, i)
 		}

@@ -25,6 +25,7 @@ type Client struct {
 	retry   Retry
 	timeout time.Duration // of one attempt of a call
 	idle    time.Duration // of silence on a stream
+	unkeyed bool          // no Idempotency-Key of the client's own
 	lost    int           // connections in a row that may bring a stream nothing
 
 	sleep  func(context.Context, time.Duration) error

@@ -23,14 +23,19 @@ type reasonBody struct {
 	DrainPolicy string `json:"drainPolicy,omitempty"`
 }
 
-// control sends one operation on a run. None of them is repeated: a second
-// cancel or pause is refused, which would hide that the first one worked.
+// control sends one operation on a run. Its key tells the host a repetition from
+// a second cancel or pause, which would be refused.
 func (c *Client) control(ctx context.Context, path string, body any) (*RunStatus, error) {
-	b, err := encode(body)
-	if err != nil {
+	return c.answer(ctx, call{method: http.MethodPost, path: path, keyed: true}, body)
+}
+
+// answer sends a body and reads what a run's status became.
+func (c *Client) answer(ctx context.Context, k call, body any) (*RunStatus, error) {
+	var err error
+	if k.body, err = encode(body); err != nil {
 		return nil, err
 	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: path, body: b})
+	a, err := c.do(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +115,7 @@ func (c *Client) BulkCancelRuns(ctx context.Context, runIDs []string, reason str
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: "/runs:bulk-cancel", body: b})
+	a, err := c.do(ctx, call{method: http.MethodPost, path: "/runs:bulk-cancel", body: b, keyed: true})
 	if err != nil {
 		return nil, err
 	}

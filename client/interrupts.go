@@ -17,6 +17,16 @@ type Interrupt struct {
 	Request     Request   `json:"request"`
 	CreatedAt   time.Time `json:"createdAt"`
 	ExpiresAt   time.Time `json:"expiresAt,omitzero"` // zero if it never does
+
+	Notify    *Notify `json:"notify,omitempty"` // who should be told; nil for everybody
+	MayAnswer bool    `json:"mayAnswer"`        // the caller could answer now
+}
+
+// Notify names whom something concerns.
+type Notify struct {
+	Subjects []string `json:"subjects,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+	Roles    []string `json:"roles,omitempty"`
 }
 
 // Request is what is asked: the protocol's interrupt payload.
@@ -47,10 +57,12 @@ func (c *Client) ListInterrupts(ctx context.Context, o PageOptions) (*InterruptP
 	return &out, err
 }
 
-// ResolveInterrupt answers what a node of a run waits for. It is sent once, so
-// that one decision never counts twice.
+type resolution struct {
+	ResumeValue json.RawMessage `json:"resumeValue"`
+}
+
+// ResolveInterrupt answers what a node of a run waits for. One call is one
+// decision, however often it has to be sent.
 func (c *Client) ResolveInterrupt(ctx context.Context, runID, nodeID string, resumeValue json.RawMessage) (*RunStatus, error) {
-	return c.control(ctx, runPath(runID, "/interrupts/"+nameSegment(nodeID)), struct {
-		ResumeValue json.RawMessage `json:"resumeValue"`
-	}{resumeValue})
+	return c.control(ctx, runPath(runID, "/interrupts/"+nameSegment(nodeID)), resolution{resumeValue})
 }

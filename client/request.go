@@ -25,6 +25,8 @@ type call struct {
 	body   []byte // JSON; nil for none
 	header http.Header
 	again  bool          // may be repeated without harm
+	keyed  bool          // changes something, and the host honours an Idempotency-Key
+	bare   bool          // the path holds the credential
 	extra  time.Duration // that the host is asked to take on top
 }
 
@@ -45,21 +47,18 @@ func (a *answer) into(v any) (json.RawMessage, error) {
 
 // do performs a call, repeating it where that is safe and helps.
 func (c *Client) do(ctx context.Context, k call) (*answer, error) {
+	c.name(ctx, &k)
 	for n := 0; ; n++ {
 		a, err := c.attempt(ctx, k)
 		if err == nil {
 			return a, nil
 		}
 		var e *Error
-		again := k.again || unsent(err)
 		after := time.Duration(0)
 		if errors.As(err, &e) {
-			again = k.again && transient(e.Status)
 			after = e.RetryAfter
-		} else if errors.Is(err, ErrAnswer) {
-			again = false
 		}
-		if !again || ctx.Err() != nil || !c.wait(ctx, n, after) {
+		if !k.worthRepeating(err) || ctx.Err() != nil || !c.wait(ctx, n, after) {
 			return nil, ended(ctx, err)
 		}
 	}
@@ -117,7 +116,7 @@ func (c *Client) send(ctx context.Context, k call) (*http.Response, error) {
 	}
 	req.Header.Set("User-Agent", c.agent)
 	req.Header.Set("OpenWOP-Version", ProtocolVersion)
-	if c.key != "" {
+	if c.key != "" && !k.bare {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	resp, err := c.http.Do(req)

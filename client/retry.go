@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Retry says how often and how soon a call is repeated. Only what may be
-// repeated is: reads, registering a workflow (the same again changes nothing),
-// and anything whose connection could not be made in the first place.
+// Retry says how often and how soon a call is repeated: a read, and a call that
+// changes something, which carries the same Idempotency-Key each time. What the
+// host keeps no record of (CreateKey) is repeated only if its connection could not
+// be made in the first place.
 type Retry struct {
 	Attempts int           // in all; 1 means no repeat
 	Base     time.Duration // wait before the first repeat; it doubles each time

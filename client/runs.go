@@ -27,14 +27,15 @@ type CreatedRun struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// CreateRun starts a run. It is sent once: an error that is not an *Error leaves
-// open whether the run has started, unless no connection could be made.
+// CreateRun starts a run: one, however often the call is repeated. An error that
+// is not an *Error leaves open whether the run has started; WithIdempotencyKey lets
+// the caller ask again.
 func (c *Client) CreateRun(ctx context.Context, r CreateRunRequest) (*CreatedRun, error) {
 	body, err := encode(r)
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: "/runs", body: body})
+	a, err := c.do(ctx, call{method: http.MethodPost, path: "/runs", body: body, keyed: true})
 	if err != nil {
 		return nil, err
 	}

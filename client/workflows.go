@@ -38,8 +38,9 @@ func (c *Client) PutWorkflow(ctx context.Context, definition json.RawMessage) (*
 	if json.Unmarshal(definition, &head) != nil || head.ID == "" {
 		return nil, ErrNoWorkflowID
 	}
-	// The same definition again is fine for the host, so this may be repeated.
-	a, err := c.do(ctx, call{method: http.MethodPut, path: workflowPath(head.ID), body: definition, again: true})
+	// The same definition again is fine for the host, so this may be repeated by
+	// itself; the key keeps the answer the same.
+	a, err := c.do(ctx, call{method: http.MethodPut, path: workflowPath(head.ID), body: definition, again: true, keyed: true})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (c *Client) ListWorkflows(ctx context.Context, o PageOptions) (*WorkflowPag
 
 // DeleteWorkflow hides a workflow. Runs that it started go on.
 func (c *Client) DeleteWorkflow(ctx context.Context, id string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: workflowPath(id)})
+	_, err := c.do(ctx, call{method: http.MethodDelete, path: workflowPath(id), keyed: true})
 	return err
 }
 

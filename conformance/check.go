@@ -57,6 +57,6 @@ var registry = slices.Concat(
 	discoveryChecks, versioningChecks, headerChecks, errorChecks, identityChecks,
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
-	interruptChecks, approvalChecks, tokenChecks,
+	interruptChecks, approvalChecks, approverChecks, tokenChecks, heldTokenChecks,
 	idempotencyChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, gateChecks, seamChecks,
 )

@@ -28,6 +28,12 @@ const (
 	brief      role = "brief"      // an approval that times out soon
 	restricted role = "restricted" // an approval for somebody else
 	quorum     role = "quorum"     // an approval by two
+
+	grouped     role = "grouped"     // an approval by a group
+	rolled      role = "rolled"      // an approval by a role
+	majority    role = "majority"    // an approval by three, rejected by a majority
+	overridable role = "overridable" // an approval by two that an override may bypass
+	around      role = "around"      // an approval that is reached again
 )
 
 var standard = map[role]string{
@@ -187,6 +193,29 @@ var definitions = map[role]func(child string) object{
 	},
 	restricted: func(string) object {
 		return gate("restricted", "gate", object{"title": "Not you", "actions": twoActions, "approversList": []any{"conformance-somebody-else"}})
+	},
+	grouped: func(string) object {
+		return gate("grouped", "gate", object{"title": "The group", "actions": twoActions, "approverGroupRefs": []any{someGroup}})
+	},
+	rolled: func(string) object {
+		return gate("rolled", "gate", object{"title": "The role", "actions": twoActions, "approverRoleRefs": []any{someRole}})
+	},
+	majority: func(string) object {
+		return gate("majority", "gate", object{"title": "Most", "actions": twoActions, "requiredApprovals": 3, "rejectionPolicy": "majority"})
+	},
+	overridable: func(string) object {
+		return gate("overridable", "gate", object{"title": "Or not", "actions": twoActions, "requiredApprovals": 2, "overrideBypassesQuorum": true})
+	},
+	around: func(string) object {
+		to := func(from, to string) object {
+			e := edge(from, to)
+			e["triggerRule"] = "any_success"
+			return e
+		}
+		f := flow("around", []any{step("start", "core.noop", object{}), step("gate", "core.approvalGate", object{"title": "Again?", "actions": twoActions}),
+			step("work", "core.noop", object{})}, []any{to("start", "gate"), to("gate", "work"), to("work", "gate")})
+		f["settings"] = object{"maxLoopbackIterations": 3}
+		return f
 	},
 	quorum: func(string) object {
 		return gate("quorum", "gate", object{"title": "Together", "actions": twoActions, "requiredApprovals": 2})

@@ -69,7 +69,7 @@ func (r Result) Take(ports ...string) Result {
 // Interrupt asks something of the world outside the run (spec v2 interrupt.md).
 type Interrupt struct {
 	Kind         string          // approval, clarification, external-event, custom, …
-	Key          string          // optional; the host derives one from run, node, visit and ordinal
+	Key          string          // optional; tells several of one visit apart. The host puts run, node and visit before it
 	Data         json.RawMessage // by kind; see the suspend-request schema
 	ResumeSchema json.RawMessage // optional JSON Schema of the resume value
 	Timeout      time.Duration   // 0 for none

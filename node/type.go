@@ -43,6 +43,12 @@ type Type struct {
 	// kept, and given to the node when it waits.
 	Early func(config json.RawMessage) bool
 
+	// Expect, if set, is what a node with this config will ask for, as far as its
+	// config alone says it; false if it does not. A node with input ports is not
+	// asked. An early answer that does not fit is refused when it comes, instead
+	// of being kept for a wait that it cannot end.
+	Expect func(config json.RawMessage) (Interrupt, bool)
+
 	// Sensitive names output ports whose values are masked in everything that
 	// leaves the host, unless the workflow says otherwise for a node.
 	Sensitive []string

@@ -32,6 +32,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
+		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,

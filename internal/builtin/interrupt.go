@@ -29,6 +29,14 @@ func interrupt() node.Type {
 			var cfg interruptConfig
 			return json.Unmarshal(config, &cfg) == nil && cfg.Kind == "external-event"
 		},
+		Expect: func(config json.RawMessage) (node.Interrupt, bool) {
+			var cfg interruptConfig
+			data := member(&node.Input{Config: config}, "data")
+			if len(data) == 0 || json.Unmarshal(config, &cfg) != nil {
+				return node.Interrupt{}, false
+			}
+			return node.Interrupt{Kind: cfg.Kind, Data: data, ResumeSchema: cfg.ResumeSchema}, true
+		},
 		Ports: interruptPorts,
 		Run:   runInterrupt,
 	}
@@ -63,7 +71,23 @@ func checkInterrupt(c node.CheckContext) error {
 	if len(data) == 0 {
 		return nil // it may come in through a port
 	}
-	return obey("data", data, dataRules[cfg.Kind])
+	return checkData(cfg.Kind, data)
+}
+
+// checkData holds the data of an interrupt against the rules of its kind.
+func checkData(kind string, data json.RawMessage) error {
+	if err := obey("data", data, dataRules[kind]); err != nil || kind != "approval" {
+		return err
+	}
+	var gate approvalConfig
+	if err := json.Unmarshal(data, &gate); err != nil {
+		return badMember("data", "cannot be read: %v", err)
+	}
+	quorum, err := gate.RequiredApprovals.whole("data.requiredApprovals", 1, 1, 1000)
+	if err != nil {
+		return err
+	}
+	return gate.canPass(quorum)
 }
 
 func (cfg *interruptConfig) check() error {
@@ -96,7 +120,7 @@ func runInterrupt(_ context.Context, in *node.Input) (node.Result, error) {
 		return node.DoneRaw(out), err
 	}
 	data := member(in, "data")
-	if err := obey("data", data, dataRules[cfg.Kind]); err != nil {
+	if err := checkData(cfg.Kind, data); err != nil {
 		return node.Result{}, err
 	}
 	ask := node.Interrupt{Kind: cfg.Kind, Key: cfg.Key, Data: data}

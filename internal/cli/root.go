@@ -41,8 +41,8 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommandGroupID("about")
 	root.SetCompletionCommandGroupID("about")
 	for group, cmds := range map[string][]*cobra.Command{
-		"here":  {a.serveCommand(), a.runCommand(), a.keysCommand()},
-		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.conformanceCommand()},
+		"here":  {a.serveCommand(), a.runCommand()},
+		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.keysCommand(), a.conformanceCommand()},
 		"about": {a.doctorCommand(), a.configCommand(), a.versionCommand()},
 	} {
 		for _, c := range cmds {

@@ -36,6 +36,10 @@ type Config struct {
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.
 	BootstrapKey string
+
+	BootstrapGroups   []string // that the holder of the first key is in
+	BootstrapRoles    []string // that the holder of the first key has
+	OverrideApprovers []string // who may release a gate alone, where the gate says so
 }
 
 // Loopback reports whether Listen can be reached from this machine only.

@@ -136,6 +136,19 @@ var settings = []Setting{
 		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },
 		get:   func(c *Config) string { return hide(c.BootstrapKey) },
 	},
+	list("bootstrap-groups", "Groups that the holder of the first API key is in.", func(c *Config) *[]string { return &c.BootstrapGroups }),
+	list("bootstrap-roles", "Roles that the holder of the first API key has.", func(c *Config) *[]string { return &c.BootstrapRoles }),
+	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
+		func(c *Config) *[]string { return &c.OverrideApprovers }),
+}
+
+// list makes the row of a list of names, parted by commas.
+func list(name, usage string, at func(*Config) *[]string) Setting {
+	return Setting{
+		Name: name, Type: "list", Usage: usage, Scope: ServeOnly,
+		set: func(c *Config, v string) error { return texts(at(c), v) },
+		get: func(c *Config) string { return strings.Join(*at(c), ",") },
+	}
 }
 
 // number makes the row of a whole number from least to most.

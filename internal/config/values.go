@@ -116,6 +116,23 @@ func prefixes(into *[]netip.Prefix, v string) error {
 	return nil
 }
 
+// texts reads names parted by commas. Not one of them may be empty: a stray comma
+// is a slip.
+func texts(into *[]string, v string) error {
+	var list []string
+	for part := range strings.SplitSeq(v, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			if strings.TrimSpace(v) == "" {
+				break
+			}
+			return fmt.Errorf("holds an empty name: %q", v)
+		}
+		list = append(list, part)
+	}
+	*into = list
+	return nil
+}
+
 func secret(into *string, v string) error {
 	if len(v) < 32 || len(v) > 512 {
 		return errors.New("must have 32 to 512 characters")

@@ -18,6 +18,7 @@ type message struct {
 	settles *store.Settled // the child's news that cmd takes into account
 	done    *callKey       // the call whose result cmd is
 	reply   chan<- Outcome // nil if nobody waits
+	told    bool           // whoever waits has been answered
 }
 
 // Outcome is what became of a command.
@@ -119,6 +120,8 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 		outs[i].Status, outs[i].Seq, outs[i].At = a.s.Status(), a.s.Seq, a.s.Last
 	}
 	a.drop(mail) // what the calls came to is durable
+	// Whoever asked goes first: to wake thousands of watchers takes a while.
+	answer(mail, outs)
 	a.after(t)
 	return outs, nil
 }

@@ -172,9 +172,11 @@ func failAll(n int, err error) []Outcome {
 	return outs
 }
 
+// answer tells those who wait, once.
 func answer(mail []message, outs []Outcome) {
-	for i, m := range mail {
-		if m.reply != nil {
+	for i := range mail {
+		if m := &mail[i]; m.reply != nil && !m.told {
+			m.told = true
 			m.reply <- outs[i]
 		}
 	}

@@ -184,3 +184,27 @@ func (l *lab) follow(id ids.Run) {
 		}
 	}
 }
+
+// Whoever answers is told as soon as the answer is durable, however long it takes
+// to wake those who watch.
+func TestTheAnswerComesBeforeTheWatchersAreWoken(t *testing.T) {
+	p := newProbe(t, "test.work")
+	l := newLab(t, p.typ())
+	e := l.engine()
+	id := l.create(l.register("two", []any{step("a", p.id, nil), step("ok", "core.approvalGate", map[string]any{"title": "?"})}, []any{}))
+	await(t, "the call", p.entered) // which keeps the run in memory
+	w := e.Feed().Watch(id)
+	defer w.Close()
+	w.t.mu.Lock() // nobody can be woken
+	told := make(chan Outcome, 1)
+	go func() {
+		told <- l.do(id, run.Resolve{NodeID: "ok", Value: []byte(`{"action":"accept"}`), Subject: owner.Subject})
+	}()
+	o := await(t, "the answer", told)
+	w.t.mu.Unlock()
+	if o.Err != nil || o.Seq != l.row(id).Seq {
+		t.Errorf("%+v, stored up to %d", o, l.row(id).Seq)
+	}
+	p.free()
+	l.until(id, run.Completed)
+}

@@ -112,9 +112,16 @@ type Resolution struct {
 // it. A replay reads it and never decides it again (spec v2 interrupt.md §Approver
 // enforcement).
 type ResolutionX struct {
-	// Eligibility of who answered an approval: listed, or open to everybody who
-	// may answer at all.
+	// Eligibility of who answered an approval: listed, group or role, or open to
+	// everybody who may answer at all.
 	Eligibility string `json:"eligibility,omitzero"`
+	// Ref is the group or role that made the answer count, and Source the place
+	// where its membership was looked up, at the moment of the answer.
+	Ref    string `json:"ref,omitzero"`
+	Source string `json:"source,omitzero"`
+	// Override says that an override principal released the gate alone, without
+	// the quorum it asks for.
+	Override bool `json:"override,omitzero"`
 	// Via is token for an answer that came with an interrupt token.
 	Via string `json:"via,omitzero"`
 	// Request names the request by a hash, so that its repetition is known from

@@ -21,6 +21,7 @@ const (
 	NodeCancelled      Type = "node.cancelled"
 	NodeDispatched     Type = "node.dispatched"
 	ApprovalReceived   Type = "approval.received"
+	ApprovalOverridden Type = "approval.overridden"
 	InterruptRequested Type = "interrupt.requested"
 	InterruptResolved  Type = "interrupt.resolved"
 	ChannelWritten     Type = "channel.written"

@@ -43,10 +43,9 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"maxRequestBodyBytes": h.cfg.Limits.MaxBodyBytes,
 		}),
 		"eventLog": record("claims-check", nil),
-		// Groups and roles are not resolved here, so neither kind is claimed; nor
-		// is anything delivered to a callback.
+		// Nothing is delivered to a callback.
 		"interrupt": record("witnessable-gated", map[string]any{
-			"tokenAlgs": []string{token.HS256}, "refKinds": []string{"principal"},
+			"tokenAlgs": []string{token.HS256}, "refKinds": h.refKinds(),
 		}),
 		"runList": record("witnessable-gated", map[string]any{
 			"maxPageSize": h.cfg.Limits.MaxPageSize, "filters": []string{"workflowId", "status"},
@@ -75,4 +74,15 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	}
 	sum := sha256.Sum256(doc)
 	return doc, `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// refKinds are the kinds of references this host can resolve. Without a source of
+// memberships it cannot say who is in a group, and claims neither kind; its gates
+// that name one open to nobody for it all the same (interrupt.md §Approver
+// enforcement).
+func (h *Host) refKinds() []string {
+	if h.cfg.Keys == nil && h.cfg.Directory == nil {
+		return []string{"principal"}
+	}
+	return []string{"principal", "group", "role"}
 }

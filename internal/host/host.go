@@ -26,6 +26,13 @@ type Config struct {
 	Seams   *effect.Registry
 	Limits  Limits
 
+	// Keys makes API keys, and looks up what their holders belong to.
+	Keys KeyRing
+	// Directory, if set, is asked instead, for every answer.
+	Directory Directory
+	// Override are the host's override principals.
+	Override Override
+
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
 	// Build tells which program runs; nil if nobody knows.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"slices"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -19,12 +18,12 @@ func (h *Host) ResolveInterrupt(ctx context.Context, c identity.Caller, id ids.R
 	if err := h.admit(c, identity.ApprovalsRespond, id); err != nil {
 		return "", err
 	}
-	return h.answer(ctx, id, run.Resolve{NodeID: nodeID, Value: value, Subject: c.Subject})
+	return h.answer(ctx, c, id, run.Resolve{NodeID: nodeID, Value: value})
 }
 
 // answer is the one way in which an interrupt is answered, by whatever route
 // the answer comes.
-func (h *Host) answer(ctx context.Context, id ids.Run, c run.Resolve) (string, error) {
+func (h *Host) answer(ctx context.Context, by identity.Caller, id ids.Run, c run.Resolve) (string, error) {
 	if len(c.Value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
@@ -32,28 +31,13 @@ func (h *Host) answer(ctx context.Context, id ids.Run, c run.Resolve) (string, e
 	if status, done, err := h.answered(ctx, try, id, c.NodeID); done || err != nil {
 		return status, err
 	}
-	c.Judge, c.Request = Approver(c.Subject), try.mark
+	who, err := h.member(ctx, by)
+	if err != nil {
+		return "", err
+	}
+	c.Subject, c.Judge, c.Request = by.Subject, who.judge(h.cfg.Override), try.mark
 	out := h.engine.Do(ctx, id, c)
 	return out.Status, out.Err
-}
-
-// Approver judges for one party which interrupts it may answer (spec v2
-// interrupt.md §Approver enforcement). It is asked for every answer, whatever
-// the route, after the right to answer at all. Group and role references are
-// ignored, as they must be by a host that advertises neither kind.
-func Approver(by event.Subject) run.Judge {
-	return func(i *run.Interrupt) (string, error) {
-		list := i.Approvers()
-		switch {
-		case i.Request.Kind != "approval":
-			return "", nil
-		case len(list) == 0:
-			return "open", nil
-		case slices.Contains(list, by.SubjectID):
-			return "listed", nil
-		}
-		return "", problem.New(problem.Forbidden, "you are not among the approvers of this gate").With("reason", "not-an-approver")
-	}
 }
 
 // OpenInterrupt is one entry of the caller's inbox.
@@ -66,6 +50,18 @@ type OpenInterrupt struct {
 	Request     jsontext.Value `json:"request"`
 	CreatedAt   string         `json:"createdAt"`
 	ExpiresAt   string         `json:"expiresAt,omitzero"`
+	// Notify is who should be told, as names: whom the gate's audience names, else
+	// who may answer. Absent if that is everybody.
+	Notify *Notify `json:"notify,omitzero"`
+	// MayAnswer says whether the caller could answer now, as far as approvers go.
+	MayAnswer bool `json:"mayAnswer"`
+}
+
+// Notify names people, groups and roles.
+type Notify struct {
+	Subjects []string `json:"subjects,omitzero"`
+	Groups   []string `json:"groups,omitzero"`
+	Roles    []string `json:"roles,omitzero"`
 }
 
 // InterruptPage is one page of the inbox, oldest first.
@@ -94,20 +90,37 @@ func (h *Host) ListInterrupts(ctx context.Context, c identity.Caller, cursor str
 	if err != nil {
 		return InterruptPage{}, err
 	}
+	who, err := h.member(ctx, c)
+	if err != nil {
+		return InterruptPage{}, err
+	}
 	page := InterruptPage{Interrupts: []OpenInterrupt{}}
 	if len(rows) > limit {
 		rows = rows[:limit]
 		page.NextCursor = makeCursor(rows[limit-1].ID, key)
 	}
 	for _, r := range rows {
-		page.Interrupts = append(page.Interrupts, inboxEntry(r))
+		page.Interrupts = append(page.Interrupts, inboxEntry(r, c, who))
 	}
 	return page, nil
 }
 
-func inboxEntry(r store.Interrupt) OpenInterrupt {
-	return OpenInterrupt{
+// inboxEntry shows an open interrupt. Everybody with the right to read runs sees
+// every one, as they see it in the run's log; whom it concerns is said beside it.
+func inboxEntry(r store.Interrupt, c identity.Caller, who member) OpenInterrupt {
+	out := OpenInterrupt{
 		InterruptID: r.Run.Tenant + "/" + r.ID, RunID: r.Run.String(), NodeID: r.NodeID, Kind: r.Kind, Key: r.Key,
 		Request: r.Data, CreatedAt: run.Stamp(r.CreatedAt), ExpiresAt: run.Stamp(r.ExpiresAt),
 	}
+	req, err := event.Read[event.Interrupt](r.Data)
+	if err != nil {
+		return out
+	}
+	i := &run.Interrupt{Request: req}
+	if a := i.Audience(); !a.Open() {
+		out.Notify = &Notify{a.Subjects, a.Groups, a.Roles}
+	}
+	_, err = who.judge(nil)(i)
+	out.MayAnswer = err == nil && c.Holds(identity.ApprovalsRespond)
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/token"
 )
@@ -16,6 +17,9 @@ const (
 	tokenPurpose = "interrupt-token"
 	// tokenKeyLife is for how long one key signs. Then the next is made.
 	tokenKeyLife = 30 * 24 * time.Hour
+	// maxTokenKeys bounds how many there can be: each has to be kept for as long as
+	// a token can live, and rotating is for anybody who may do everything.
+	maxTokenKeys = 100
 )
 
 // tokenKeys are the keys of interrupt tokens. They live in the store, so that a
@@ -53,6 +57,11 @@ func (k *tokenKeys) rotate(ctx context.Context) (store.Secret, error) {
 	list, err := k.load(ctx)
 	if err != nil {
 		return store.Secret{}, err
+	}
+	if len(list) >= maxTokenKeys {
+		p := problem.New(problem.RateLimited, "%d token keys are in use already; older ones go %d days after their last token", len(list), int(maxTokenLife.Hours()/24))
+		p.RetryAfter = time.Hour
+		return store.Secret{}, p
 	}
 	return k.make(ctx, list)
 }

@@ -61,7 +61,11 @@ func (h *Host) IssueToken(ctx context.Context, c identity.Caller, id ids.Run, no
 		return IssuedToken{}, err
 	}
 	if r.Intent == token.Resolve {
-		if _, err := Approver(c.Subject)(i); err != nil {
+		who, err := h.member(ctx, c)
+		if err != nil {
+			return IssuedToken{}, err
+		}
+		if _, err := who.judge(nil)(i); err != nil {
 			return IssuedToken{}, err
 		}
 	}
@@ -164,8 +168,8 @@ func (h *Host) ResolveByToken(ctx context.Context, g Grant, value jsontext.Value
 	if err := h.inTime(g); err != nil { // the body may have been long in coming
 		return ResolvedByToken{}, err
 	}
-	status, err := h.answer(ctx, c.Run, run.Resolve{
-		NodeID: c.NodeID, InterruptID: c.Interrupt, Value: value, Subject: c.Subject, Via: "token",
+	status, err := h.answer(ctx, g.Caller(), c.Run, run.Resolve{
+		NodeID: c.NodeID, InterruptID: c.Interrupt, Value: value, Via: "token",
 	})
 	return ResolvedByToken{c.Run.String(), c.NodeID, status}, err
 }
@@ -175,4 +179,13 @@ func (h *Host) ResolveByToken(ctx context.Context, g Grant, value jsontext.Value
 func (h *Host) RotateTokenKey(ctx context.Context) (kid string, err error) {
 	s, err := h.keys.rotate(ctx)
 	return s.ID, err
+}
+
+// RotateTokenKeyAs is RotateTokenKey at a caller's request. The keys belong to the
+// host, so only a caller who may do everything may replace them.
+func (h *Host) RotateTokenKeyAs(ctx context.Context, c identity.Caller) (kid string, err error) {
+	if err := h.allow(c, identity.KeysWrite); err != nil {
+		return "", err
+	}
+	return h.RotateTokenKey(ctx)
 }

@@ -163,28 +163,3 @@ func TestTokenKeysAreShared(t *testing.T) {
 		}
 	}
 }
-
-// The one judgement of who may answer.
-func TestApprover(t *testing.T) {
-	gate := func(kind, data string) *run.Interrupt {
-		return &run.Interrupt{Request: event.Interrupt{Kind: kind, Data: []byte(data)}}
-	}
-	for _, c := range []struct {
-		kind, data, ground string
-		refused            bool
-	}{
-		{"approval", `{"actions":["accept"]}`, "open", false},
-		{"approval", `{"approversList":[]}`, "open", false},
-		{"approval", `{"approversList":["bob","ann"]}`, "listed", false},
-		{"approval", `{"approversList":["bob"]}`, "", true},
-		{"approval", `{"approversList":["Ann"]}`, "", true},
-		{"approval", `{"approverGroupRefs":["g"],"approverRoleRefs":["r"]}`, "open", false}, // kinds not advertised are ignored
-		{"approval", `{"approversList":["bob"],"audience":{"subjects":["ann"]}}`, "", true}, // told, not eligible
-		{"clarification", `{"approversList":["bob"]}`, "", false},
-	} {
-		ground, err := Approver(claims("", day).Subject)(gate(c.kind, c.data))
-		if ground != c.ground || problem.Is(err, problem.Forbidden) != c.refused {
-			t.Errorf("%s %s: %q, %v", c.kind, c.data, ground, err)
-		}
-	}
-}

@@ -18,6 +18,9 @@ import (
 // KeyRealm is the trust root of API keys (spec v2 identity.md §2.2).
 const KeyRealm = "urn:fermata:api-key"
 
+// KeySource names API keys as the place where a membership was looked up.
+const KeySource = "api-key"
+
 // MinKeyLength is the least length of an API key, in characters. A key is hashed
 // with one round of SHA-256, which is sound only for keys nobody can guess.
 const MinKeyLength = 32
@@ -43,19 +46,52 @@ func hash(key string) []byte {
 	return sum[:]
 }
 
-// Add stores a key's hash, with every scope, for a tenant.
-func (k *APIKeys) Add(ctx context.Context, key, tenant, name string, now time.Time) error {
+// Grants is what comes with a key.
+type Grants struct {
+	Scopes []string // nil for every scope
+	Groups []string
+	Roles  []string
+}
+
+// Add stores a key's hash for a tenant, and returns the id by which the key's
+// holder is known: the subjectId of everything done with it.
+func (k *APIKeys) Add(ctx context.Context, key, tenant, name string, g Grants, now time.Time) (id string, err error) {
 	if len(key) < MinKeyLength || len(key) > maxKeyLength || strings.ContainsAny(key, " \t\r\n") {
-		return errors.New("an API key has 32 to 512 characters and no spaces")
+		return "", errors.New("an API key has 32 to 512 characters and no spaces")
 	}
 	if !ids.ValidTenant(tenant) {
-		return errors.New("not a tenant id: " + tenant)
+		return "", errors.New("not a tenant id: " + tenant)
+	}
+	if g.Scopes == nil {
+		g.Scopes = []string{allScopes}
 	}
 	h := hash(key)
-	return k.store.Add(ctx, store.Key{
+	row := store.Key{
 		ID: "key-" + base64.RawURLEncoding.EncodeToString(h[:9]), Hash: h, Tenant: tenant, Name: name,
-		Scopes: []string{allScopes}, CreatedAt: now,
-	})
+		Scopes: g.Scopes, Groups: g.Groups, Roles: g.Roles, CreatedAt: now,
+	}
+	return row.ID, k.store.Add(ctx, row)
+}
+
+// Memberships looks up what the holder of a key belongs to now. A key that is
+// revoked or gone belongs to nothing, and is told from one that is in no group:
+// the error is CredentialRevoked.
+func (k *APIKeys) Memberships(ctx context.Context, s event.Subject) (Membership, error) {
+	row, err := k.store.ByID(ctx, s.Tenant, s.SubjectID)
+	if s.Issuer != KeyRealm || errors.Is(err, store.ErrNotFound) {
+		return Membership{Source: KeySource}, nil
+	}
+	if err != nil {
+		return Membership{}, err
+	}
+	if !row.RevokedAt.IsZero() {
+		return Membership{}, problem.New(problem.CredentialRevoked, "the API key has been revoked")
+	}
+	return membershipOf(row), nil
+}
+
+func membershipOf(row store.Key) Membership {
+	return Membership{Groups: row.Groups, Roles: row.Roles, Source: KeySource}
 }
 
 // Any reports whether there is a key at all.
@@ -86,6 +122,6 @@ func (k *APIKeys) Authenticate(ctx context.Context, header string) (Caller, erro
 	}
 	return Caller{
 		Subject: event.Subject{Issuer: KeyRealm, SubjectID: row.ID, Tenant: row.Tenant, Lane: "api-key", Kind: "user"},
-		Scopes:  row.Scopes,
+		Scopes:  row.Scopes, Membership: membershipOf(row),
 	}, nil
 }

@@ -3,10 +3,12 @@ package identity_test
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
@@ -26,13 +28,59 @@ func (m *memory) ByHash(_ context.Context, h []byte) (store.Key, error) {
 	return store.Key{}, store.ErrNotFound
 }
 
+func (m *memory) ByID(_ context.Context, tenant, id string) (store.Key, error) {
+	for _, k := range m.keys {
+		if k.ID == id && k.Tenant == tenant {
+			return k, nil
+		}
+	}
+	return store.Key{}, store.ErrNotFound
+}
+
+// What a holder belongs to comes with the key, and can be asked for without it.
+func TestMemberships(t *testing.T) {
+	ctx := t.Context()
+	m := &memory{}
+	keys := identity.NewAPIKeys(m)
+	key := identity.Generate()
+	id, err := keys.Add(ctx, key, "acme", "a key", identity.Grants{Scopes: []string{"runs:read"}, Groups: []string{"ops"}, Roles: []string{"lead"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := keys.Authenticate(ctx, "Bearer "+key)
+	if err != nil || c.Subject.SubjectID != id || c.Holds(identity.RunsCreate) || !c.Holds(identity.RunsRead) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	same := func(of identity.Membership) bool {
+		return slices.Equal(of.Groups, []string{"ops"}) && slices.Equal(of.Roles, []string{"lead"}) && of.Source == identity.KeySource
+	}
+	if of, err := keys.Memberships(ctx, c.Subject); err != nil || !same(of) || !same(c.Membership) {
+		t.Errorf("%+v, %+v, %v", of, c.Membership, err)
+	}
+	for name, change := range map[string]func(*event.Subject){
+		"another tenant":  func(s *event.Subject) { s.Tenant = "other" },
+		"another issuer":  func(s *event.Subject) { s.Issuer = "https://idp.example" },
+		"another subject": func(s *event.Subject) { s.SubjectID = "key-nobody" },
+	} {
+		s := c.Subject
+		change(&s)
+		if of, err := keys.Memberships(ctx, s); err != nil || len(of.Groups)+len(of.Roles) > 0 {
+			t.Errorf("%s: %+v, %v", name, of, err)
+		}
+	}
+	m.keys[0].RevokedAt = time.Now()
+	if _, err := keys.Memberships(ctx, c.Subject); !problem.Is(err, problem.CredentialRevoked) {
+		t.Errorf("revoked: %v", err)
+	}
+}
+
 func TestAuthenticate(t *testing.T) {
 	ctx := t.Context()
 	m := &memory{}
 	keys := identity.NewAPIKeys(m)
 	good, gone := identity.Generate(), identity.Generate()
 	for _, k := range []string{good, gone} {
-		if err := keys.Add(ctx, k, "acme", "a key", time.Now()); err != nil {
+		if _, err := keys.Add(ctx, k, "acme", "a key", identity.Grants{}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +118,7 @@ func TestAuthenticate(t *testing.T) {
 func TestKeysAreStoredAsHashes(t *testing.T) {
 	m := &memory{}
 	key := identity.Generate()
-	if err := identity.NewAPIKeys(m).Add(t.Context(), key, "acme", "a key", time.Now()); err != nil {
+	if _, err := identity.NewAPIKeys(m).Add(t.Context(), key, "acme", "a key", identity.Grants{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	k := m.keys[0]
@@ -97,7 +145,7 @@ func TestGeneratedKeysDiffer(t *testing.T) {
 
 func TestShortKeysAreNotAdded(t *testing.T) {
 	m := &memory{}
-	if err := identity.NewAPIKeys(m).Add(t.Context(), "short", "acme", "x", time.Now()); err == nil || len(m.keys) > 0 {
+	if _, err := identity.NewAPIKeys(m).Add(t.Context(), "short", "acme", "x", identity.Grants{}, time.Now()); err == nil || len(m.keys) > 0 {
 		t.Errorf("%v, %d keys", err, len(m.keys))
 	}
 }

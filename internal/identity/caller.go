@@ -15,13 +15,24 @@ const (
 	ApprovalsRespond = "approvals:respond"
 	WorkflowsWrite   = "fermata:workflows:write"
 	Seams            = "fermata:seams"
+	KeysWrite        = "fermata:keys:write"
 	allScopes        = "*"
 )
 
-// Caller is an authenticated party.
+// Caller is an authenticated party. Its memberships are those of the moment at
+// which its credential was looked at.
 type Caller struct {
 	Subject event.Subject
 	Scopes  []string
+	Membership
+}
+
+// Membership is what a party belongs to, in its own tenant. Names are opaque: a
+// gate names a group, and either the party is in it or not.
+type Membership struct {
+	Groups []string
+	Roles  []string
+	Source string // where it was looked up; recorded with every decision that rests on it
 }
 
 // Tenant is the tenant the caller acts for.

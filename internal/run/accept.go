@@ -38,16 +38,22 @@ func verdictOf(i *Interrupt, value jsontext.Value) answer {
 }
 
 // accept records an answer that has been checked.
-func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground string) {
+func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground Ground) {
 	i := n.Interrupt
 	if a.vote {
 		a = i.count(a, principal(&c.Subject))
+	}
+	bypass := a.open && a.vote && a.accept && ground.Override && i.approval().OverrideBypassesQuorum
+	if bypass {
+		a.open = false
 	}
 	p := event.Resolution{
 		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
 		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
 	}
-	if x := (event.ResolutionX{Eligibility: ground, Via: c.Via, Request: c.Request}); x != (event.ResolutionX{}) {
+	if x := (event.ResolutionX{
+		Eligibility: ground.Eligibility, Ref: ground.Ref, Source: ground.Source, Override: bypass, Via: c.Via, Request: c.Request,
+	}); x != (event.ResolutionX{}) {
 		p.X = &x
 	}
 	if a.open {
@@ -60,6 +66,9 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground stri
 	}
 	if a.action == "edit-accept" {
 		p.EditedArtifactData = a.parsed.EditedArtifactData
+	}
+	if bypass {
+		t.sayAnswer(event.ApprovalOverridden, step, p)
 	}
 	t.sayAnswer(event.InterruptResolved, step, p)
 	t.continueAfter(step, n)
@@ -91,7 +100,9 @@ func (t *turn) continueAfter(step *flow.Step, n *Node) {
 }
 
 // count adds a vote and says whether the gate is decided by it: enough accepts,
-// one veto, or a majority of rejections (spec v2 interrupt.md §Approval).
+// one veto, or more rejections than half of the quorum (spec v2 interrupt.md
+// §Rejection). A gate whose quorum looks out of reach is not ended for it: nobody's
+// vote is final before the gate is decided.
 func (i *Interrupt) count(a answer, voter string) answer {
 	d := i.approval()
 	votes := map[string]bool{voter: a.accept}

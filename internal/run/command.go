@@ -57,11 +57,20 @@ type Resolve struct {
 	Request     string // hash that names the request, for its repetition; may be empty
 }
 
-// Judge says whether somebody may answer an interrupt, and on what ground (an
-// event.ResolutionX). It is given from outside, where authorization lives, and
-// asked within the turn, where the interrupt cannot change. It is a pure
-// function: whatever it must look up has been looked up before.
-type Judge func(*Interrupt) (ground string, err error)
+// Judge says whether somebody may answer an interrupt, and on what ground. It is
+// given from outside, where authorization lives, and asked within the turn, where
+// the interrupt cannot change. It is a pure function: whatever it must look up has
+// been looked up before. What it says is recorded and never asked again.
+type Judge func(*Interrupt) (Ground, error)
+
+// Ground is by what right an answer counts. The zero value is that of an
+// interrupt which asks for nothing but the right to answer.
+type Ground struct {
+	Eligibility string // open, listed, group or role; empty for what is no approval
+	Ref         string // the group or role, as the gate names it
+	Source      string // where the membership was looked up
+	Override    bool   // the party is an override principal
+}
 
 // ChildNews tells a parent its child's status.
 type ChildNews struct {

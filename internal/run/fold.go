@@ -223,7 +223,7 @@ func foldNodeCancelled(s *State, e *event.Event) error {
 func (s *State) finish(_ *flow.Step, n *Node, p Phase, at time.Time) {
 	s.closeInterrupt(n)
 	n.Phase, n.EndedAt, n.Forced = p, at, false
-	n.Due, n.Deadline, n.Saved, n.Wake = time.Time{}, time.Time{}, nil, nil
+	n.Due, n.Deadline, n.Saved, n.Wake, n.Answers = time.Time{}, time.Time{}, nil, nil, nil
 }
 
 func (s *State) closeInterrupt(n *Node) {

@@ -117,10 +117,10 @@ func foldResolution(s *State, e *event.Event) error {
 	}
 	if n.Interrupt != nil {
 		a.Exchange = n.Interrupt.Exchange
-		if s.Answers == nil {
-			s.Answers = map[string]*Answer{}
+		if n.Answers == nil {
+			n.Answers = map[string]*Answer{}
 		}
-		s.Answers[n.Interrupt.Request.Key] = a
+		n.Answers[n.Interrupt.Request.Key] = a
 		s.closeInterrupt(n)
 	}
 	n.Phase, n.Wake = Resolved, &Wake{Answer: a}

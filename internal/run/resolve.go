@@ -63,8 +63,27 @@ func (t *turn) early(c Resolve) bool {
 	return ok && step.Type.Early != nil && step.Type.Early([]byte(step.Node.Config)) && !n.Phase.final()
 }
 
+// expected holds an early answer against what its node is going to ask, where the
+// definition says it: who sends the wrong event hears so now, and not never.
+func (t *turn) expected(c Resolve) error {
+	step, _, _ := t.s.node(c.NodeID)
+	if step.Type.Expect == nil || len(step.Bindings) > 0 {
+		return nil
+	}
+	ask, ok := step.Type.Expect([]byte(step.Node.Config))
+	if !ok {
+		return nil
+	}
+	return t.check(&Interrupt{Request: event.Interrupt{
+		Kind: ask.Kind, Data: jsontext.Value(ask.Data), ResumeSchema: jsontext.Value(ask.ResumeSchema),
+	}}, c.Value)
+}
+
 func (t *turn) keep(c Resolve) error {
 	s := t.s
+	if err := t.expected(c); err != nil {
+		return err
+	}
 	if max := t.lim.MaxSignals; max > 0 && len(s.Signals[c.NodeID]) >= max {
 		return problem.New(problem.RunStateConflict, "%d answers are kept for this node already", max).With("runStatus", s.Status())
 	}
@@ -126,10 +145,18 @@ type approval struct {
 }
 
 type approvalData struct {
-	Actions           []string `json:"actions"`
-	ApproversList     []string `json:"approversList"`
-	RequiredApprovals int      `json:"requiredApprovals"`
-	RejectionPolicy   string   `json:"rejectionPolicy"`
+	Actions                []string `json:"actions"`
+	ApproversList          []string `json:"approversList"`
+	ApproverGroupRefs      []string `json:"approverGroupRefs"`
+	ApproverRoleRefs       []string `json:"approverRoleRefs"`
+	RequiredApprovals      int      `json:"requiredApprovals"`
+	RejectionPolicy        string   `json:"rejectionPolicy"`
+	OverrideBypassesQuorum bool     `json:"overrideBypassesQuorum"`
+	Audience               *struct {
+		Subjects []string `json:"subjects"`
+		Groups   []string `json:"groups"`
+		Roles    []string `json:"roles"`
+	} `json:"audience"`
 }
 
 func (i *Interrupt) approval() approvalData {
@@ -264,23 +291,47 @@ func checkCorrelation(i *Interrupt, value jsontext.Value) error {
 	return nil
 }
 
-// Approvers lists who alone may answer; none means everybody who may answer at
-// all. Only an approval can restrict it.
-func (i *Interrupt) Approvers() []string {
-	if i.Request.Kind != "approval" {
-		return nil
-	}
-	return i.approval().ApproversList
+// Approvers is who alone may answer an interrupt: the union of its members. If all
+// are empty, everybody who may answer at all (spec v2 interrupt.md §Approver
+// enforcement).
+type Approvers struct {
+	Subjects []string // explicit principals
+	Groups   []string
+	Roles    []string
 }
 
-// judge asks whether the answer may count. Without a judge a gate that lists
+// Open reports whether nobody is named.
+func (a Approvers) Open() bool { return len(a.Subjects)+len(a.Groups)+len(a.Roles) == 0 }
+
+// Approvers reads who may answer. Only an approval can restrict it.
+func (i *Interrupt) Approvers() Approvers {
+	if i.Request.Kind != "approval" {
+		return Approvers{}
+	}
+	d := i.approval()
+	return Approvers{d.ApproversList, d.ApproverGroupRefs, d.ApproverRoleRefs}
+}
+
+// Audience is who should be told about an interrupt: whom its author names, else
+// those who may answer. It is a hint and makes nobody eligible.
+func (i *Interrupt) Audience() Approvers {
+	if i.Request.Kind != "approval" {
+		return Approvers{}
+	}
+	if a := i.approval().Audience; a != nil {
+		return Approvers{a.Subjects, a.Groups, a.Roles}
+	}
+	return i.Approvers()
+}
+
+// judge asks whether the answer may count. Without a judge a gate that names
 // its approvers stays shut.
-func (c *Resolve) judge(i *Interrupt) (string, error) {
+func (c *Resolve) judge(i *Interrupt) (Ground, error) {
 	if c.Judge != nil {
 		return c.Judge(i)
 	}
-	if len(i.Approvers()) > 0 {
-		return "", problem.New(problem.Forbidden, "this gate lists its approvers").With("reason", "not-an-approver")
+	if !i.Approvers().Open() {
+		return Ground{}, problem.New(problem.Forbidden, "this gate names its approvers").With("reason", "not-an-approver")
 	}
-	return "", nil
+	return Ground{}, nil
 }

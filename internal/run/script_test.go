@@ -17,6 +17,7 @@ import (
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/host"
+	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
@@ -242,7 +243,7 @@ func (w *world) valid(e *event.Event) {
 var emitted = []event.Type{
 	event.RunStarted, event.RunCompleted, event.RunFailed, event.RunCancelled, event.RunPaused, event.RunResumed,
 	event.NodeStarted, event.NodeCompleted, event.NodeFailed, event.NodeSuspended, event.NodeResumed, event.NodeRetried,
-	event.NodeSkipped, event.NodeCancelled, event.NodeDispatched, event.ApprovalReceived, event.InterruptRequested,
+	event.NodeSkipped, event.NodeCancelled, event.NodeDispatched, event.ApprovalReceived, event.ApprovalOverridden, event.InterruptRequested,
 	event.InterruptResolved, event.ChannelWritten, event.OutputChunk, event.VariableChanged, event.LogAppended,
 	event.LoopbackLimit, event.CapBreached,
 }
@@ -352,13 +353,26 @@ func (w *world) command(line string) error {
 			}
 		}
 		w.finish(arg, node.DoneRaw(m), nil)
+	case "ask": // for something of the author's own key
+		w.finish(arg, node.Suspend(node.Interrupt{Kind: "custom", Key: body, Data: stdjson.RawMessage(`{"customKind":"x"}`)}, nil), nil)
 	case "fail":
 		w.finish(arg, node.Result{}, node.Fail("upstream_unavailable", "%s", body))
 	case "retry":
 		w.finish(arg, node.Result{}, node.Retry("upstream_unavailable", "%s", body))
 	case "answer":
-		who, value, _ := strings.Cut(body, " ")
-		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: owner(who).Subject, Judge: host.Approver(owner(who).Subject)})
+		// ann+group:ops+role:lead is ann, who is in ops and a lead.
+		party, value, _ := strings.Cut(body, " ")
+		who, belongs, _ := strings.Cut(party, "+")
+		of := identity.Membership{Source: "script"}
+		for _, b := range strings.Split(belongs, "+") {
+			if g, ok := strings.CutPrefix(b, "group:"); ok {
+				of.Groups = append(of.Groups, g)
+			} else if r, ok := strings.CutPrefix(b, "role:"); ok {
+				of.Roles = append(of.Roles, r)
+			}
+		}
+		by := owner(who).Subject
+		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: by, Judge: host.Approver(by, of, host.Override{"role:boss"})})
 	case "advance":
 		d, err := time.ParseDuration(arg)
 		if err != nil {

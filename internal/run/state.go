@@ -58,7 +58,6 @@ type State struct {
 	Draining        *event.DrainMark          `json:"draining,omitzero"`
 	Closing         *event.ClosingMark        `json:"closing,omitzero"`
 	Signals         map[string][]Signal       `json:"signals,omitzero"` // by node id
-	Answers         map[string]*Answer        `json:"answers,omitzero"` // by interrupt key
 	Error           *event.Error              `json:"error,omitzero"`
 	FailedNode      string                    `json:"failedNode,omitzero"`
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
@@ -138,8 +137,11 @@ type Node struct {
 	Saved     jsontext.Value            `json:"saved,omitzero"`
 	Asked     int                       `json:"asked,omitzero"` // interrupts of this visit
 	Interrupt *Interrupt                `json:"interrupt,omitzero"`
+	Answers   map[string]*Answer        `json:"answers,omitzero"` // of this visit, by interrupt key
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
+
+	told int // known answers given in a row; only a guard, and no part of the fold
 }
 
 // Wake is what an executing node was woken by; it is kept until the call's

@@ -1,7 +1,11 @@
 package run
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
@@ -9,6 +13,49 @@ import (
 	"github.com/fermata-run/fermata/node"
 	"github.com/go-json-experiment/json/jsontext"
 )
+
+// unreachable refuses a gate that nobody could ever pass, from whatever node: its
+// list is shorter than its quorum, and each on it has one vote.
+func unreachable(req event.Interrupt) *node.Error {
+	if req.Kind != "approval" {
+		return nil
+	}
+	d := (&Interrupt{Request: req}).approval()
+	listed := map[string]bool{}
+	for _, s := range d.ApproversList {
+		listed[s] = true
+	}
+	if len(listed) == 0 || d.RequiredApprovals <= len(listed) || d.OverrideBypassesQuorum || len(d.ApproverGroupRefs)+len(d.ApproverRoleRefs) > 0 {
+		return nil
+	}
+	return node.Fail(node.CodeConfig, "the gate wants %d approvals, but only %d may approve", d.RequiredApprovals, len(listed))
+}
+
+// maxKey is the most characters of a key (spec v2 suspend-request.schema.json).
+const maxKey = 256
+
+// maxTold is how often in a row a node is given answers it has had before.
+const maxTold = 1000
+
+// key is the re-entry key of what a node asks. It comes of run, node and visit, so
+// that a loop asks anew each time it comes around, and of the author's own key or,
+// failing that, the ordinal of what the visit asks (spec v2 interrupt.md §Re-entry
+// and resume values).
+func (s *State) key(nodeID string, n *Node, chosen string) string {
+	if chosen == "" {
+		chosen = strconv.Itoa(n.Asked)
+	} else {
+		// The mark keeps an author's "0" apart from the first ordinal.
+		chosen = "=" + chosen
+	}
+	k := fmt.Sprintf("%s:%s:%d:%s", s.ID.Opaque, nodeID, n.Visit, chosen)
+	if len(k) > maxKey {
+		sum := sha256.Sum256([]byte(k))
+		k = k[:maxKey-2*len(sum)] + hex.EncodeToString(sum[:])
+		k = strings.ToValidUTF8(k, "")
+	}
+	return k
+}
 
 // suspend opens the interrupt a call asked for, unless the run's log answers it
 // already: a key is asked at most once in a run's life (spec v2 interrupt.md
@@ -21,21 +68,24 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 		ms := in.Timeout.Milliseconds()
 		req.TimeoutMs = &ms
 	}
-	if req.Key == "" {
-		req.Key = fmt.Sprintf("%s:%s:%d:%d", s.ID.Opaque, step.Node.ID, n.Visit, n.Asked)
-	} else if len(req.Key) > 256 {
-		return node.Fail(node.CodeConfig, "an interrupt's key has at most 256 characters")
+	if e := unreachable(req); e != nil {
+		return e
 	}
-	if a, known := s.Answers[req.Key]; known {
+	if len(req.Key) > maxKey {
+		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
+	}
+	req.Key = s.key(step.Node.ID, n, req.Key)
+	if a, known := n.Answers[req.Key]; known {
+		// It is told again what it knows. A node that never gets past that would
+		// ask for ever, and leave no trace.
+		if n.told++; n.told > maxTold {
+			return node.Fail(node.CodeConfig, "the node asks again and again for what has been answered (key %q)", in.Key)
+		}
 		t.emitAll(writes)
 		t.execute(step, &Wake{Answer: a}, jsontext.Value(r.State()))
 		return nil
 	}
-	for _, other := range s.Interrupts() {
-		if other.Request.Key == req.Key {
-			return node.Fail(node.CodeConfig, "interrupt key %q is open already", req.Key)
-		}
-	}
+	n.told = 0
 	t.emitAll(writes)
 	id := ids.Interrupt(s.ID, step.Node.ID, n.Visit, n.Asked)
 	t.say(event.InterruptRequested, step.Node.ID, req)
@@ -63,7 +113,7 @@ func (t *turn) useSignal(step *flow.Step, n *Node) {
 		}
 		at := i
 		t.note("debug", step.Node.ID, "kept answer used", &event.Mark{Taken: &at})
-		t.accept(step, n, verdictOf(n.Interrupt, sig.Value), Resolve{Value: sig.Value, Subject: sig.Subject}, "")
+		t.accept(step, n, verdictOf(n.Interrupt, sig.Value), Resolve{Value: sig.Value, Subject: sig.Subject}, Ground{})
 		return
 	}
 }

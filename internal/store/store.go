@@ -240,6 +240,8 @@ type Key struct {
 	Tenant    string
 	Name      string
 	Scopes    []string
+	Groups    []string // its holder is in; nil for none
+	Roles     []string // its holder has; nil for none
 	CreatedAt time.Time
 	RevokedAt time.Time // zero while valid
 }
@@ -250,5 +252,7 @@ type Keys interface {
 	Add(ctx context.Context, k Key) error
 	// ByHash finds a key, revoked or not, or fails with ErrNotFound.
 	ByHash(ctx context.Context, hash []byte) (Key, error)
+	// ByID finds a key of a tenant, revoked or not, or fails with ErrNotFound.
+	ByID(ctx context.Context, tenant, id string) (Key, error)
 	Count(ctx context.Context) (int, error)
 }

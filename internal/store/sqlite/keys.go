@@ -12,21 +12,27 @@ import (
 type keys struct{ s *Store }
 
 const (
-	insertKey = `INSERT INTO keys (id, hash, tenant, name, scopes, created_at, revoked_at)
-		VALUES (?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
-	keyByHash = `SELECT id, hash, tenant, name, scopes, created_at, revoked_at FROM keys WHERE hash = ?`
+	insertKey = `INSERT INTO keys (id, hash, tenant, name, scopes, created_at, revoked_at, in_groups, has_roles)
+		VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+	selectKey = `SELECT id, hash, tenant, name, scopes, created_at, revoked_at, in_groups, has_roles FROM keys `
+	keyByHash = selectKey + `WHERE hash = ?`
+	keyByID   = selectKey + `WHERE id = ? AND tenant = ?`
 	countKeys = `SELECT count(*) FROM keys`
 )
 
 // Add implements store.Keys. Neither an id nor a hash can be there twice.
 func (k keys) Add(ctx context.Context, key store.Key) error {
-	scopes, err := json.Marshal(key.Scopes)
-	if err != nil {
-		return wrap("add key", fmt.Errorf("scopes: %w", err))
+	var lists [3]string
+	for i, l := range [][]string{key.Scopes, key.Groups, key.Roles} {
+		b, err := json.Marshal(l)
+		if err != nil {
+			return wrap("add key", fmt.Errorf("scopes, groups or roles: %w", err))
+		}
+		lists[i] = string(b)
 	}
-	err = k.s.writer.submit(ctx, 0, func(c *conn) error {
+	err := k.s.writer.submit(ctx, 0, func(c *conn) error {
 		n, err := c.prep(insertKey).text(key.ID).blob(full(key.Hash)).text(key.Tenant).text(key.Name).
-			text(string(scopes)).time(key.CreatedAt).time(key.RevokedAt).change()
+			text(lists[0]).time(key.CreatedAt).time(key.RevokedAt).text(lists[1]).text(lists[2]).change()
 		if err == nil && n == 0 {
 			err = store.ErrExists
 		}
@@ -43,29 +49,49 @@ func (k keys) ByHash(ctx context.Context, hash []byte) (key store.Key, err error
 		// The cache must not outlive the store, nor a call its context.
 		return cached, wrap("look up a key", k.s.writer.ready(ctx))
 	}
-	var scopes string
+	key, err = k.find(ctx, func(c *conn) *query { return c.prep(keyByHash).blob(full(hash)) })
+	if err == nil {
+		k.s.keyCache.put(string(hash), key, epoch)
+	}
+	return key, wrap("look up a key", err)
+}
+
+// ByID implements store.Keys.
+func (k keys) ByID(ctx context.Context, tenant, id string) (store.Key, error) {
+	key, err := k.find(ctx, func(c *conn) *query { return c.prep(keyByID).text(id).text(tenant) })
+	return key, wrap("look up a key", err)
+}
+
+func (k keys) find(ctx context.Context, by func(*conn) *query) (key store.Key, err error) {
+	var lists [3]string
 	err = k.s.readers.read(ctx, func(c *conn) error {
-		found, err := c.prep(keyByHash).blob(full(hash)).one(func(r *row) {
+		found, err := by(c).one(func(r *row) {
 			key.ID = r.text()
 			key.Hash = r.blob()
 			key.Tenant = r.text()
 			key.Name = r.text()
-			scopes = r.text()
+			lists[0] = r.text()
 			key.CreatedAt = r.time()
 			key.RevokedAt = r.time()
+			lists[1], lists[2] = r.text(), r.text()
 		})
 		if err == nil && !found {
 			err = store.ErrNotFound
 		}
 		return err
 	})
-	if err == nil {
-		err = json.Unmarshal([]byte(scopes), &key.Scopes)
+	for i, into := range []*[]string{&key.Scopes, &key.Groups, &key.Roles} {
+		if err == nil {
+			err = json.Unmarshal([]byte(lists[i]), into)
+		}
 	}
-	if err == nil {
-		k.s.keyCache.put(string(hash), key, epoch)
+	if len(key.Groups) == 0 {
+		key.Groups = nil
 	}
-	return key, wrap("look up a key", err)
+	if len(key.Roles) == 0 {
+		key.Roles = nil
+	}
+	return key, err
 }
 
 // Count implements store.Keys.

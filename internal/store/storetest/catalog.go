@@ -150,7 +150,7 @@ func keys(e *env) {
 	}
 	count(0)
 	one := store.Key{ID: "key_1", Hash: []byte{0, 1, 2, 0xff}, Tenant: "acme", Name: "ci \"\u20ac\"",
-		Scopes: []string{"runs:read", "runs:write"}, CreatedAt: e.now}
+		Scopes: []string{"runs:read", "runs:write"}, Groups: []string{"ops", "a \"b\""}, Roles: []string{"approver"}, CreatedAt: e.now}
 	two := store.Key{ID: "key_2", Hash: []byte{0, 1, 2}, Tenant: "other", Name: "",
 		Scopes: []string{}, CreatedAt: e.now, RevokedAt: e.tick()}
 	e.ok(k.Add(e.ctx, one))
@@ -168,6 +168,14 @@ func keys(e *env) {
 		got, err := k.ByHash(e.ctx, want.Hash)
 		e.ok(err)
 		same(e, "key", got, want)
+		got, err = k.ByID(e.ctx, want.Tenant, want.ID)
+		e.ok(err)
+		same(e, "key", got, want)
+	}
+	// Another tenant's key is not there.
+	for _, of := range [][2]string{{"other", "key_1"}, {"acme", "key_2"}, {"", "key_1"}, {"acme", ""}, {"acme", "key_3"}} {
+		_, err := k.ByID(e.ctx, of[0], of[1])
+		e.fails(err, store.ErrNotFound)
 	}
 	for _, hash := range [][]byte{nil, {}, {0}, {0, 1, 2, 0xff, 0}} {
 		_, err := k.ByHash(e.ctx, hash)

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// TokenOptions says what a token is good for.
+type TokenOptions struct {
+	Intent           string `json:"intent,omitempty"`           // resolve (the default) or inspect
+	ExpiresInSeconds int64  `json:"expiresInSeconds,omitempty"` // 0 for the host's default of 30 minutes
+}
+
+// Token is an interrupt token: a link with which somebody without a credential
+// answers one interrupt, in the name of whoever asked for it.
+type Token struct {
+	Token       string    `json:"token"`
+	RunID       string    `json:"runId"`
+	NodeID      string    `json:"nodeId"`
+	InterruptID string    `json:"interruptId"`
+	Intent      string    `json:"intent"`
+	ExpiresAt   time.Time `json:"expiresAt"`
+}
+
+// IssueToken asks for a token for what a node waits for. Asking again gives
+// another one, and both are good.
+func (c *Client) IssueToken(ctx context.Context, runID, nodeID string, o TokenOptions) (*Token, error) {
+	body, err := encode(o)
+	if err != nil {
+		return nil, err
+	}
+	path := hostPath + runPath(runID, "/interrupts/"+nameSegment(nodeID)+"/tokens")
+	a, err := c.do(ctx, call{method: http.MethodPost, path: path, body: body, again: true})
+	if err != nil {
+		return nil, err
+	}
+	var out Token
+	_, err = a.into(&out)
+	return &out, err
+}
+
+// InspectToken shows what a token's interrupt asks. The client's own key is not
+// needed and not sent.
+func (c *Client) InspectToken(ctx context.Context, token string) (*Request, error) {
+	a, err := c.do(ctx, call{method: http.MethodGet, path: "/interrupts/" + nameSegment(token), again: true, bare: true})
+	if err != nil {
+		return nil, err
+	}
+	var out Request
+	_, err = a.into(&out)
+	return &out, err
+}
+
+// ResolveToken answers a token's interrupt. The client's own key is not needed
+// and not sent.
+func (c *Client) ResolveToken(ctx context.Context, token string, resumeValue json.RawMessage) (*RunStatus, error) {
+	return c.answer(ctx, call{method: http.MethodPost, path: "/interrupts/" + nameSegment(token), keyed: true, bare: true}, resolution{resumeValue})
+}
+
+// NewKey asks for an API key in the caller's tenant.
+type NewKey struct {
+	Name   string   `json:"name,omitempty"`
+	Scopes []string `json:"scopes"` // at least one; none that the caller does not hold
+	Groups []string `json:"groups,omitempty"`
+	Roles  []string `json:"roles,omitempty"`
+}
+
+// IssuedKey is a new API key. Nobody can show it again.
+type IssuedKey struct {
+	Key       string   `json:"key"`
+	Issuer    string   `json:"issuer"`
+	SubjectID string   `json:"subjectId"` // what an approversList names its holder by
+	Tenant    string   `json:"tenant"`
+	Name      string   `json:"name"`
+	Scopes    []string `json:"scopes"`
+	Groups    []string `json:"groups"`
+	Roles     []string `json:"roles"`
+
+	Raw json.RawMessage `json:"-"`
+}
+
+// CreateKey makes an API key. It is sent once: the host keeps no record of an
+// answer that holds a credential.
+func (c *Client) CreateKey(ctx context.Context, k NewKey) (*IssuedKey, error) {
+	body, err := encode(k)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.do(ctx, call{method: http.MethodPost, path: hostPath + "/keys", body: body})
+	if err != nil {
+		return nil, err
+	}
+	var out IssuedKey
+	out.Raw, err = a.into(&out)
+	return &out, err
+}
+
+// RotateTokenKey lets the host sign interrupt tokens with a new key, and returns
+// its id. Tokens given out before stay good.
+func (c *Client) RotateTokenKey(ctx context.Context) (kid string, err error) {
+	a, err := c.do(ctx, call{method: http.MethodPost, path: hostPath + "/token-keys", keyed: true})
+	if err != nil {
+		return "", err
+	}
+	var out struct {
+		Kid string `json:"kid"`
+	}
+	_, err = a.into(&out)
+	return out.Kid, err
+}
