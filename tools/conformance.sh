@@ -34,7 +34,13 @@ serve() {
 serve
 stop
 FERMATA_NEW_API_KEY="$FERMATA_SECOND_API_KEY" "$dir/fermata" keys create --tenant second --name suite --data "$dir/data" >/dev/null 2>&1
-serve --conformance-seams on --allow-egress 127.0.0.0/8 --egress-ca-file "$dir/ca.pem" --signing-keys "$dir/key.pub.pem"
+# The suite's receivers are on loopback, and their authority is one of its own. Where
+# webhooks have settings of their own, they are told the same, and to give up soon.
+flags=(--conformance-seams on --allow-egress 127.0.0.0/8 --egress-ca-file "$dir/ca.pem" --signing-keys "$dir/key.pub.pem")
+if "$dir/fermata" serve --help | grep -q -- --allow-webhooks; then
+	flags+=(--allow-webhooks 127.0.0.0/8 --webhook-ca "$dir/ca.pem" --webhook-attempts 3 --webhook-backoff 100ms)
+fi
+serve "${flags[@]}"
 
 code=0
 "$dir/fermata" conformance --base-url "$url" --receiver-ca "$dir/ca.key.pem" \
@@ -59,6 +65,6 @@ refused() {
 want=3 refused "$dir/bundle.json"
 sed 's/"artifact-sha256"/"commit"/' "$dir/bundle.json" >"$dir/forged.json"
 want=5 refused "$dir/forged.json" --base-url "$url"
-sed '0,/"certified": false/s//"certified": true/' "$dir/bundle.json" >"$dir/forged.json"
+sed '0,/"witnessCount": [0-9]*/s//"witnessCount": 99/' "$dir/bundle.json" >"$dir/forged.json"
 want=1 refused "$dir/forged.json" --base-url "$url"
 stop
