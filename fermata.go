@@ -75,7 +75,7 @@ type Config struct {
 	Mode string
 
 	// BootstrapGroups and BootstrapRoles are what the holder of the first key
-	// belongs to.
+	// belongs to, and whoever calls through Client.
 	BootstrapGroups, BootstrapRoles []string
 
 	// Members, if set, says what a party belongs to, whenever an answer to a gate
@@ -87,6 +87,11 @@ type Config struct {
 	// (overrideBypassesQuorum). Each entry is group:NAME, role:NAME or a subject as
 	// an approversList names it.
 	OverrideApprovers []string
+
+	// LegacyEvents records approvals and clarifications under their older event
+	// types (approval.requested, approval.granted, …) beside interrupt.requested and
+	// interrupt.resolved, for consumers that read only those.
+	LegacyEvents bool
 
 	// AllowEgress admits private address ranges to workflows' outbound calls.
 	// It relaxes a protection.
@@ -196,6 +201,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 func (h *Host) assemble(ctx context.Context) error {
 	cfg := h.cfg
 	lim := run.DefaultLimits()
+	lim.LegacyEvents = cfg.LegacyEvents
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
@@ -304,6 +310,7 @@ func (h *Host) Handler() http.Handler {
 // in DefaultTenant. It works from Start to Stop and sends nothing over a network.
 func (h *Host) Client() *client.Client {
 	caller := identity.Local(DefaultTenant)
+	caller.Membership = identity.Membership{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles, Source: "configuration"}
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.api.ServeHTTP(w, r.WithContext(identity.WithCaller(r.Context(), caller)))
 	})

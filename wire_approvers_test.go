@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -300,4 +301,51 @@ func TestWireKeys(t *testing.T) {
 	}
 	s.look(token).want(t, 200)
 	s.use(token, yes).want(t, 200)
+}
+
+// Two credentials are none: another reader of the request may have taken the other.
+func TestWireTwoCredentials(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", s.http.URL+"/runs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := s.person("ann", nil, nil)
+	req.Header["Authorization"] = []string{"Bearer " + testKey, ann.auth}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 401 {
+		t.Errorf("%d", res.StatusCode)
+	}
+}
+
+// What answers could never be held against, and what nobody could ever pass, is
+// refused when the workflow is registered.
+func TestWireGatesThatCannotWorkAreRefusedAtTheDoor(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	custom := func(schema any) any {
+		return step("ok", "core.interrupt", map[string]any{"kind": "custom", "data": map[string]any{"customKind": "x"}, "resumeSchema": schema})
+	}
+	for name, node := range map[string]any{
+		"remote schema":         custom(map[string]any{"$ref": "https://example.com/s.json"}),
+		"local file":            custom(map[string]any{"$ref": "file:///etc/passwd"}),
+		"broken schema":         custom(map[string]any{"type": 7}),
+		"endless schema":        custom(map[string]any{"$ref": "#"}),
+		"schema beside no data": step("ok", "core.interrupt", map[string]any{"kind": "custom", "resumeSchema": map[string]any{"type": 7}}),
+		"question": step("ok", "core.clarificationGate", map[string]any{"questions": []any{
+			map[string]any{"id": "q", "question": "?", "schema": map[string]any{"$ref": "https://example.com/s.json"}}}}),
+		"short list": step("ok", "core.approvalGate", map[string]any{"requiredApprovals": 2, "approversList": []string{"a", "a"}}),
+		"short list of an interrupt": step("ok", "core.interrupt", map[string]any{"kind": "approval", "data": map[string]any{
+			"artifactId": "a", "artifactType": "b", "title": "c", "actions": []string{"accept"}, "requiredApprovals": 2, "approversList": []string{"a"}}}),
+	} {
+		a := s.do("PUT", "/host/fermata/workflows/w", flow("w", []any{node}, []any{}))
+		if a.status != 400 || a.json["error"] != "validation_error" || !strings.HasPrefix(fmt.Sprint(a.json["details"].(map[string]any)["field"]), "nodes[0].config") {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
 }

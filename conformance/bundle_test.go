@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,8 @@ func certifiedReport(t *testing.T) certified {
 			t.Fatal(err)
 		}
 		twoTenants(t, dir)
-		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys})
+		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys,
+			AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}) // where the suite's receivers are
 		url := serve(t, h)
 		c := &certifiedHost
 		c.report = look(t, url, func(c *conformance.Config) { c.Quick = false })

@@ -58,5 +58,5 @@ var registry = slices.Concat(
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
 	interruptChecks, approvalChecks, approverChecks, tokenChecks, heldTokenChecks,
-	idempotencyChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, gateChecks, seamChecks,
+	idempotencyChecks, effectChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, gateChecks, seamChecks,
 )

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,7 +38,10 @@ func good(t *testing.T) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
 	twoTenants(t, dir)
-	return start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey})
+	return start(t, fermata.Config{
+		DataDir: dir, BootstrapKey: testKey,
+		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
+	})
 }
 
 // twoTenants puts the keys of two tenants into a data folder.

@@ -34,6 +34,8 @@ const (
 	majority    role = "majority"    // an approval by three, rejected by a majority
 	overridable role = "overridable" // an approval by two that an override may bypass
 	around      role = "around"      // an approval that is reached again
+	charge      role = "charge"      // calls inputs.url once for the business key inputs.idempotencyKey
+	activity    role = "activity"    // calls inputs.url once a run
 )
 
 var standard = map[role]string{
@@ -217,6 +219,8 @@ var definitions = map[role]func(child string) object{
 		f["settings"] = object{"maxLoopbackIterations": 3}
 		return f
 	},
+	charge:   callOut("charge", "url", "idempotencyKey"),
+	activity: callOut("activity", "url"),
 	quorum: func(string) object {
 		return gate("quorum", "gate", object{"title": "Together", "actions": twoActions, "requiredApprovals": 2})
 	},

@@ -42,10 +42,6 @@ type kept struct {
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9._~-]{22,128}$`)
 
 func (k *keyed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/effects") {
-		k.effects(w, r)
-		return
-	}
 	key := r.Header.Get("Idempotency-Key")
 	if r.Method != "POST" || key == "" {
 		k.next.ServeHTTP(w, r)
@@ -89,19 +85,6 @@ func (k *keyed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		copyAnswer(w, rec)
 	}
-}
-
-func (k *keyed) effects(w http.ResponseWriter, r *http.Request) {
-	rec := httptest.NewRecorder()
-	run := r.Clone(r.Context())
-	run.URL.Path, run.URL.RawPath = strings.TrimSuffix(r.URL.Path, "/effects"), strings.TrimSuffix(r.URL.RawPath, "/effects")
-	k.next.ServeHTTP(rec, run)
-	if rec.Code == 200 {
-		var snap struct{ RunID string }
-		_ = json.Unmarshal(rec.Body.Bytes(), &snap)
-		rec.Body = bytes.NewBufferString(fmt.Sprintf(`{"runId":%q,"effects":[]}`, snap.RunID))
-	}
-	copyAnswer(w, rec)
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {

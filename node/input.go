@@ -38,6 +38,11 @@ type Input struct {
 	// attempt.
 	Wake *Wake
 
+	// Scratch, if not nil, is a place for what a pure node makes of its own state,
+	// to find it again when it is called again. It lasts no longer than the run
+	// stays in memory, and must never be more than a shortcut.
+	Scratch *any
+
 	// Services is filled in by the host.
 	Services Services
 
@@ -76,6 +81,10 @@ type Wake struct {
 	Answer   *Answer
 	Timer    bool
 	Children []ChildResult // every child of this visit, in the order they were asked for
+
+	// Fresh lists the positions in Children of those that have ended since the node
+	// was called before; nil if that is not known.
+	Fresh []int
 
 	// Load reads the outcome (outputs, variables, error) of Children[i] once it
 	// has ended. Children itself carries outcomes only while there are few of

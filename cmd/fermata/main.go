@@ -33,6 +33,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
+		LegacyEvents: cfg.LegacyEvents,
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,

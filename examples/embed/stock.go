@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -49,7 +50,9 @@ func (s *stock) reserveNode() node.Type {
 		// What a node's config may hold; a workflow with another is refused.
 		ConfigSchema: []byte(`{"type":"object","additionalProperties":false,"properties":{
 			"sku":{"type":"string"},"count":{"type":"integer","minimum":1}}}`),
-		Run: func(_ context.Context, in *node.Input) (node.Result, error) {
+		// The way by which its effects leave the host, so that a replay has none.
+		Seams: []node.Seam{{Name: "acme.stock.db", Kind: node.SeamStorage, BranchReFires: true}},
+		Run: func(ctx context.Context, in *node.Input) (node.Result, error) {
 			want := struct {
 				SKU   string `json:"sku"`
 				Count int    `json:"count"`
@@ -57,12 +60,21 @@ func (s *stock) reserveNode() node.Type {
 			if err := in.Bind(&want); err != nil { // config, and over it the input ports
 				return node.Result{}, err
 			}
-			left, err := s.reserve(in.EffectKey, want.SKU, want.Count)
-			switch {
-			case errors.Is(err, errBusy):
-				return node.Result{}, node.Retry(node.CodeUnavailable, "%v", err)
-			case err != nil:
-				return node.Result{}, node.Fail("validation_error", "%s: %v", want.SKU, err)
+			// Claimed before it happens, and never done again once its outcome is known.
+			// The stock knows a key again, so that after a crash it may be asked twice.
+			left, err := in.Services.Effect(ctx, node.Effect{InDoubt: node.RepeatInDoubt},
+				func(_ context.Context, key string) (json.RawMessage, error) {
+					left, err := s.reserve(key, want.SKU, want.Count)
+					switch {
+					case errors.Is(err, errBusy):
+						return nil, node.NotDone(node.Retry(node.CodeUnavailable, "%v", err))
+					case err != nil:
+						return nil, node.NotDone(node.Fail("validation_error", "%s: %v", want.SKU, err))
+					}
+					return json.Marshal(left)
+				})
+			if err != nil {
+				return node.Result{}, err
 			}
 			in.Log("info", "reserved", map[string]any{"sku": want.SKU, "count": want.Count})
 			return node.Done(node.Outputs{"left": left}), nil

@@ -43,6 +43,9 @@ func clarificationGate() node.Type {
 			}
 			return cfg.check()
 		},
+		Expect: func(config json.RawMessage) (node.Interrupt, bool) {
+			return node.Interrupt{Kind: "clarification", Data: config}, true // questions are where data has them
+		},
 		Ports: puts("answers"),
 		Run:   runClarificationGate,
 	}

@@ -57,6 +57,9 @@ func (cfg *mapConfig) check() error {
 }
 
 func runMap(ctx context.Context, in *node.Input) (node.Result, error) {
+	if m := atHand(in); m != nil {
+		return m.cfg.goOn(in, m)
+	}
 	var cfg mapConfig
 	if err := settings(in, &cfg); err != nil {
 		return node.Result{}, err

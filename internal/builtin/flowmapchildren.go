@@ -25,22 +25,37 @@ func (cfg *mapConfig) runChildren(in *node.Input) (node.Result, error) {
 		if len(list) == 0 {
 			return (&mapResults{}).done(), nil
 		}
-		return cfg.startNext(in, st, st.raw(), 0, 0), nil
+		r, _ := cfg.startNext(in, st, st.raw(), 0, 0)
+		return r, nil
 	}
-	var st mapState
-	if err := json.Unmarshal(in.Wake.State, &st); err != nil {
+	m := &mapMemo{cfg: cfg, attempt: in.Attempt, open: -1, over: map[int]bool{}, got: map[int]node.ChildResult{}}
+	if err := json.Unmarshal(in.Wake.State, &m.mapState); err != nil {
 		return node.Result{}, node.Fail(node.CodeInternal, "the map was woken without its items")
 	}
-	own, open := mine(in)
+	if in.Scratch != nil {
+		*in.Scratch = m
+	}
+	return cfg.goOn(in, m)
+}
+
+// goOn deals with children that have ended.
+func (cfg *mapConfig) goOn(in *node.Input, m *mapMemo) (node.Result, error) {
+	first, open := m.mine(in)
+	if err := m.look(in.Wake, first); err != nil {
+		return node.Result{}, err
+	}
 	if cfg.OnItemFailure == "fail" {
-		if err := firstFailure(in.Wake, own); err != nil {
+		if err := m.firstFailure(in.Wake, first); err != nil {
 			return node.Result{}, err
 		}
 	}
-	if len(own) < len(st.Items) || open > 0 {
-		return cfg.startNext(in, st, in.Wake.State, len(own), open), nil
+	started := len(in.Wake.Children) - first
+	if started < len(m.Items) || open > 0 {
+		r, asked := cfg.startNext(in, m.mapState, in.Wake.State, started, open)
+		m.open = open + asked
+		return r, nil
 	}
-	return gather(in.Wake, own)
+	return cfg.gather(m, in.Wake, first)
 }
 
 // raw writes the state with the items as they came in.
@@ -52,8 +67,9 @@ func (st mapState) raw() json.RawMessage {
 	return object{{"items", array(st.Items)}, {"mapped", m.raw()}}.raw()
 }
 
-// startNext fills up to the bound with children for the items that come next.
-func (cfg *mapConfig) startNext(in *node.Input, st mapState, state json.RawMessage, started, open int) node.Result {
+// startNext fills up to the bound with children for the items that come next, and
+// counts them.
+func (cfg *mapConfig) startNext(in *node.Input, st mapState, state json.RawMessage, started, open int) (node.Result, int) {
 	bound, _ := cfg.Concurrency.whole("concurrency", 4, 1, 64)
 	var children []node.Child
 	for i := started; i < len(st.Items) && open < int(bound); i++ {
@@ -67,51 +83,5 @@ func (cfg *mapConfig) startNext(in *node.Input, st mapState, state json.RawMessa
 		})
 		open++
 	}
-	return node.Await(state, children...)
-}
-
-// mine lists the children of this attempt, by item, as positions in
-// Wake.Children, and counts those that have not ended. They are in the order in
-// which they were asked for, which is that of the items.
-func mine(in *node.Input) (own []int, open int) {
-	for i, c := range in.Wake.Children {
-		if c.Key != fmt.Sprintf("%d:%d", in.Attempt, len(own)) {
-			continue
-		}
-		own = append(own, i)
-		if !c.Ended {
-			open++
-		}
-	}
-	return own, open
-}
-
-func firstFailure(w *node.Wake, own []int) error {
-	for item, i := range own {
-		if c := w.Children[i]; !c.Ended || c.Status == "completed" {
-			continue
-		}
-		child, err := outcome(w, i)
-		if err != nil {
-			return err
-		}
-		return atIndex(childError(child), item)
-	}
-	return nil
-}
-
-func gather(w *node.Wake, own []int) (node.Result, error) {
-	var found mapResults
-	for item, i := range own {
-		child, err := outcome(w, i)
-		if err != nil {
-			return node.Result{}, err
-		}
-		if child.Status == "completed" {
-			found.add(outputsOf(child))
-			continue
-		}
-		found.fail(item, childError(child))
-	}
-	return found.done(), nil
+	return node.Await(state, children...), len(children)
 }

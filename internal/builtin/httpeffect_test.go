@@ -40,3 +40,43 @@ func TestHTTPSentOnce(t *testing.T) {
 		}
 	}
 }
+
+// One place is one operation, however its address is written.
+func TestHTTPOperation(t *testing.T) {
+	seen := map[string]string{}
+	for config, place := range map[string]string{
+		`{"url":"https://Shop.example:443/a?b=1#c","method":"POST"}`:                "a",
+		`{"url":"https://shop.example/a","method":"POST","query":{"x":1}}`:          "a",
+		`{"url":"HTTPS://shop.example/a","method":"POST","body":1}`:                 "a",
+		`{"url":"https://shop.example/a","method":"PUT"}`:                           "put",
+		`{"url":"http://shop.example/a","method":"POST"}`:                           "http",
+		`{"url":"https://shop.example:8443/a","method":"POST"}`:                     "port",
+		`{"url":"https://shop.example/A","method":"POST"}`:                          "path",
+		`{"url":"https://shop.example","method":"POST"}`:                            "root",
+		`{"url":"https://shop.example/","method":"POST"}`:                           "root",
+		`{"url":"https://shop.example/a","method":"POST","operation":"charge"}`:     "named",
+		`{"url":"https://elsewhere.example/b","method":"PUT","operation":"charge"}`: "named",
+	} {
+		var cfg httpConfig
+		i := in(config)
+		if err := bind(i, &cfg); err != nil {
+			t.Fatal(err)
+		}
+		p, err := cfg.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		operation := p.effect().Operation
+		if known, ok := seen[place]; ok && known != operation {
+			t.Errorf("%s: %q and %q", place, known, operation)
+		}
+		seen[place] = operation
+	}
+	distinct := map[string]bool{}
+	for _, operation := range seen {
+		distinct[operation] = true
+	}
+	if len(distinct) != len(seen) {
+		t.Errorf("two places are one: %v", seen)
+	}
+}

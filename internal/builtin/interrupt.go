@@ -31,10 +31,10 @@ func interrupt() node.Type {
 		},
 		Expect: func(config json.RawMessage) (node.Interrupt, bool) {
 			var cfg interruptConfig
-			data := member(&node.Input{Config: config}, "data")
-			if len(data) == 0 || json.Unmarshal(config, &cfg) != nil {
+			if json.Unmarshal(config, &cfg) != nil {
 				return node.Interrupt{}, false
 			}
+			data := member(&node.Input{Config: config}, "data") // none if it comes in through a port
 			return node.Interrupt{Kind: cfg.Kind, Data: data, ResumeSchema: cfg.ResumeSchema}, true
 		},
 		Ports: interruptPorts,

@@ -39,6 +39,7 @@ type Config struct {
 
 	BootstrapGroups   []string // that the holder of the first key is in
 	BootstrapRoles    []string // that the holder of the first key has
+	LegacyEvents      bool     // say approvals and clarifications by their older types, too
 	OverrideApprovers []string // who may release a gate alone, where the gate says so
 }
 

@@ -85,6 +85,7 @@ func TestPrecedence(t *testing.T) {
 		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"},
 		"conformance-seams": {"on", "off", "on"},
 		"allow-egress":      {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
+		"legacy-events":     {"on", "off", "on"},
 	}
 	for i := range settings {
 		s := &settings[i]

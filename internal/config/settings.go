@@ -136,8 +136,24 @@ var settings = []Setting{
 		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },
 		get:   func(c *Config) string { return hide(c.BootstrapKey) },
 	},
-	list("bootstrap-groups", "Groups that the holder of the first API key is in.", func(c *Config) *[]string { return &c.BootstrapGroups }),
-	list("bootstrap-roles", "Roles that the holder of the first API key has.", func(c *Config) *[]string { return &c.BootstrapRoles }),
+	list("bootstrap-groups", "Groups that the holder of the first API key is in, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapGroups }),
+	list("bootstrap-roles", "Roles that the holder of the first API key has, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapRoles }),
+	{
+		Name: "legacy-events", Type: "on or off", Default: "off",
+		Usage: "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
+		set: func(c *Config, v string) error {
+			var s string
+			err := oneOf(&s, v, "on", "off")
+			c.LegacyEvents = s == "on"
+			return err
+		},
+		get: func(c *Config) string {
+			if c.LegacyEvents {
+				return "on"
+			}
+			return "off"
+		},
+	},
 	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
 		func(c *Config) *[]string { return &c.OverrideApprovers }),
 }
@@ -145,7 +161,7 @@ var settings = []Setting{
 // list makes the row of a list of names, parted by commas.
 func list(name, usage string, at func(*Config) *[]string) Setting {
 	return Setting{
-		Name: name, Type: "list", Usage: usage, Scope: ServeOnly,
+		Name: name, Type: "list", Usage: usage,
 		set: func(c *Config, v string) error { return texts(at(c), v) },
 		get: func(c *Config) string { return strings.Join(*at(c), ",") },
 	}

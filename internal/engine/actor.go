@@ -160,13 +160,15 @@ func settledBy(mail []message) []store.Settled {
 // load folds the run from the store.
 func (a *actor) load() error {
 	ctx := context.Background()
+	if ok, err := a.reload(ctx); ok || err != nil {
+		return err
+	}
 	l, err := a.e.store.Runs().Load(ctx, a.id)
 	if err != nil {
 		return err
 	}
-	if l.Run.Instance != "" && l.Run.Instance != a.e.Instance() {
-		a.abandon()
-		return errForeign
+	if err := a.owned(l.Run); err != nil {
+		return err
 	}
 	s, tail, err := a.e.fold(ctx, l)
 	if err != nil {
@@ -176,6 +178,37 @@ func (a *actor) load() error {
 	a.e.feed.reached(a.id, s.Seq)
 	if l.Checkpoint != nil {
 		a.checkSize = len(l.Checkpoint.State)
+	}
+	return nil
+}
+
+// reload takes up the state in which the run came to rest here, if that is still
+// how it stands in the store.
+func (a *actor) reload(ctx context.Context) (bool, error) {
+	r := a.e.warm.take(a.id)
+	if r == nil {
+		return false, nil
+	}
+	row, err := a.e.store.Runs().Get(ctx, a.id)
+	if err != nil {
+		return false, err
+	}
+	if row.Seq != r.s.Seq || row.Epoch != r.row.Epoch {
+		return false, nil
+	}
+	if err := a.owned(row); err != nil {
+		return false, err
+	}
+	a.s, a.row, a.fresh = r.s, row, false
+	a.sinceCheck, a.checkSize = r.sinceCheck, r.checkSize
+	return true, nil
+}
+
+// owned fails if the run is another instance's.
+func (a *actor) owned(row store.Run) error {
+	if row.Instance != "" && row.Instance != a.e.Instance() {
+		a.abandon()
+		return errForeign
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/fermata-run/fermata/internal/expr"
 	"github.com/fermata-run/fermata/internal/flow"
@@ -38,9 +39,10 @@ func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callS
 		}
 		return run.NodeResult{}, err
 	}
-	if e.cfg.Quick == nil || !e.cfg.Quick(step.Type) {
+	if !e.quick(step.Type) {
 		return e.guarded(ctx, step, in, scope)
 	}
+	in.Scratch = &s.Memo(x.NodeID).Scratch
 	return e.invoke(ctx, step, in), nil
 }
 
@@ -104,7 +106,7 @@ func (e *Engine) invoke(ctx context.Context, step *flow.Step, in *node.Input) (o
 	out.Writes, out.Logs = in.Recorded()
 	out.Logs = cleanLogs(out.Logs)
 	if err == nil {
-		err = e.vetCall(r, out.Writes)
+		err = e.vetCall(r, out.Writes, in.Wake)
 	}
 	if err != nil {
 		out.Err = nodeError(err)
@@ -152,11 +154,7 @@ func (e *Engine) wake(s *run.State, x run.Execute, t *turn) *node.Wake {
 	if !x.Wake.Children {
 		return w
 	}
-	for _, c := range s.Children(x.NodeID) {
-		w.Children = append(w.Children, node.ChildResult{
-			RunID: c.RunID, WorkflowID: c.WorkflowID, Key: c.Key, Status: c.Status, Ended: run.Terminal(c.Status),
-		})
-	}
+	w.Children, w.Fresh = e.results(s, x.NodeID), slices.Clone(x.Wake.Fresh)
 	w.Load = func(i int) (node.ChildResult, error) {
 		c := w.Children[i]
 		if !c.Ended {
@@ -166,6 +164,31 @@ func (e *Engine) wake(s *run.State, x run.Execute, t *turn) *node.Wake {
 	}
 	return w
 }
+
+// results is a node's children as it is shown them. What it was shown the last time
+// is at hand for a type that is known to change nothing in it: each of thousands of
+// children that end must not cost as much as all of them.
+func (e *Engine) results(s *run.State, nodeID string) []node.ChildResult {
+	children, memo := s.Children(nodeID), s.Memo(nodeID)
+	var known []node.ChildResult
+	step, _ := s.Workflow().Step(nodeID)
+	keep := len(children) > fewChildren && step.Type.Pure && e.quick(step.Type)
+	if keep {
+		known = memo.Results
+	}
+	for _, c := range children[len(known):] {
+		known = append(known, node.ChildResult{
+			RunID: c.RunID, WorkflowID: c.WorkflowID, Key: c.Key, Status: c.Status, Ended: run.Terminal(c.Status),
+		})
+	}
+	if keep {
+		memo.Results = known
+	}
+	return known[:len(known):len(known)]
+}
+
+// quick reports whether a type is known to return from its calls.
+func (e *Engine) quick(t *node.Type) bool { return e.cfg.Quick != nil && e.cfg.Quick(t) }
 
 // outcomes adds what came of each child to a wake-up, unless they are many.
 func outcomes(w *node.Wake) error {
@@ -191,6 +214,11 @@ func (e *Engine) childOutcome(c node.ChildResult, t *turn) (node.ChildResult, er
 	var s *run.State
 	for at := t; at != nil && s == nil; at = at.parent {
 		s = at.childState(id)
+	}
+	if s == nil {
+		if r, ok := e.Ended(id); ok {
+			s = r.State
+		}
 	}
 	if s == nil {
 		l, err := e.store.Runs().Load(context.Background(), id)

@@ -13,7 +13,6 @@ import (
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/node"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Ways to make an effect's identity (spec v2 idempotency.md §Layer 2).
@@ -31,6 +30,7 @@ const (
 	maxBusinessKey = 1024             // bytes of a key, an operation, a name
 	lookAgain      = time.Second      // between looks at an effect another instance holds
 	waitForOther   = 10 * time.Minute // for whoever is at the same effect
+	maxEffects     = 1000             // of one call, so that a run's ledger can be read whole
 )
 
 // performer lets one call of a node have effects.
@@ -41,6 +41,7 @@ type performer struct {
 	typ  *node.Type
 	mu   sync.Mutex
 	made int // effects of this call that are told apart by counting
+	all  int
 }
 
 // outsideServices are what only a call beside the turn is given.
@@ -62,11 +63,15 @@ func (p *performer) effect(ctx context.Context, ef node.Effect, do node.Perform)
 	if err != nil {
 		return nil, err
 	}
+	if within(ctx, k.ID) { // it would wait for itself
+		return nil, node.Fail(node.CodeInternal, "an effect of node type %s has itself as a part", p.typ.ID)
+	}
 	leave, err := p.e.performing.enter(ctx, p.e, ids.Run{Tenant: k.Tenant, Opaque: k.ID})
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	ctx = context.WithValue(ctx, insideKey{}, inside{k.ID, ctx})
 	x, mine, err := p.granted(ctx, &k)
 	switch {
 	case err != nil:
@@ -95,6 +100,13 @@ func (p *performer) seam(ef node.Effect) (string, error) {
 func (p *performer) claim(ef node.Effect) (k store.EffectClaim, key string, err error) {
 	if len(ef.Key)+len(ef.Operation)+len(ef.Name)+len(ef.InvocationID) > maxBusinessKey {
 		return k, "", node.Fail(node.CodeConfig, "what identifies an effect is longer than %d bytes", maxBusinessKey)
+	}
+	p.mu.Lock()
+	p.all++
+	over := p.all > maxEffects
+	p.mu.Unlock()
+	if over {
+		return k, "", node.Fail(string(problem.LoopLimitExceeded), "one call of a node has at most %d effects", maxEffects)
 	}
 	now := p.e.clock.Now()
 	k = store.EffectClaim{
@@ -159,123 +171,5 @@ func (p *performer) granted(ctx context.Context, k *store.EffectClaim) (store.Ef
 			return x, false, ctx.Err()
 		}
 		k.At = p.e.clock.Now()
-	}
-}
-
-// perform brings a claimed effect about and records what became of it before
-// anybody hears of it.
-func (p *performer) perform(ctx context.Context, x store.Effect, ef node.Effect, do func(context.Context) (json.RawMessage, error)) (out json.RawMessage, err error) {
-	x.State = store.EffectEscaped
-	defer func() { p.finish(x) }() // even if do panics
-	if out, err = do(ctx); err == nil {
-		x.State = store.EffectCompleted
-		if len(out) == 0 {
-			out = json.RawMessage("null")
-		}
-		if err = fitOutcome(out); err != nil {
-			return nil, err // it has happened all the same
-		}
-		x.Outcome = out
-		return out, nil
-	}
-	var ne *node.Error
-	switch {
-	case node.IsNotDone(err) || effect.Refused(err):
-		x.State = store.EffectReleased
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case ef.InDoubt == node.StopInDoubt:
-		errors.As(err, &ne)
-		return nil, inDoubt(x, ne)
-	}
-	return nil, err
-}
-
-// fitOutcome refuses an outcome that cannot be kept.
-func fitOutcome(out json.RawMessage) error {
-	switch {
-	case len(out) > store.MaxValue:
-		return node.Fail(string(problem.PayloadTooLarge), "the outcome of an effect is larger than %d bytes", store.MaxValue)
-	case !jsontext.Value(out).IsValid():
-		return node.Fail(node.CodeInternal, "the outcome of an effect is no JSON")
-	}
-	return nil
-}
-
-// finish records what became of an effect. If the store cannot, the claim stands
-// with nobody at it, which puts the effect in doubt.
-func (p *performer) finish(x store.Effect) {
-	x.At = p.e.clock.Now()
-	x.ExpiresAt = x.At.Add(p.e.cfg.EffectRetention)
-	for wait := firstWait; ; wait = min(2*wait, longestGap) {
-		err := p.e.store.Effects().Finish(context.Background(), x)
-		if err == nil {
-			return
-		}
-		lost := errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrClosed)
-		if wait == firstWait || lost {
-			p.e.log.Warn("what became of an effect could not be recorded", "run", p.in.RunID, "node", p.in.NodeID, "err", err)
-		}
-		if lost || !p.e.rest(wait) {
-			return
-		}
-	}
-}
-
-// inDoubt ends a node of whose effect nobody knows whether it has happened.
-func inDoubt(x store.Effect, cause *node.Error) error {
-	e := node.Fail(node.CodeUnavailable, "nobody knows whether the effect has happened, and it may not be repeated")
-	e.Details = map[string]any{"reason": "outcome-unknown", "effectId": ids.Run{Tenant: x.Tenant, Opaque: x.ID}.String()}
-	if cause != nil {
-		e.Message += ": " + cause.Message
-		e.Details["cause"] = cause.Code
-	}
-	return e
-}
-
-func busyElsewhere() error {
-	e := node.Retry(node.CodeUnavailable, "the same effect is still being performed by another node")
-	e.Details = map[string]any{"reason": "effect-in-progress"}
-	return e
-}
-
-// performing are the effects that calls of this process are at: the store tells
-// its instances apart, and this its calls.
-type performing struct {
-	mu sync.Mutex
-	by map[ids.Run]chan struct{} // closed when the call lets go
-}
-
-// enter waits until an effect is nobody's, and takes it.
-func (f *performing) enter(ctx context.Context, e *Engine, id ids.Run) (leave func(), err error) {
-	var late <-chan time.Time
-	for {
-		f.mu.Lock()
-		held := f.by[id]
-		if held == nil {
-			mine := make(chan struct{})
-			if f.by == nil {
-				f.by = map[ids.Run]chan struct{}{}
-			}
-			f.by[id] = mine
-			f.mu.Unlock()
-			return func() {
-				f.mu.Lock()
-				delete(f.by, id)
-				f.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		f.mu.Unlock()
-		if late == nil {
-			late = e.clock.After(waitForOther)
-		}
-		select {
-		case <-held:
-		case <-late:
-			return nil, busyElsewhere()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -308,6 +309,48 @@ func TestSeamsOfEffects(t *testing.T) {
 		o.came(t)
 		l.ledger(id)
 	}
+}
+
+// TestEffectsThatCannotBe: one that would wait for itself, too many of them, a name
+// without an end, an outcome that is no JSON.
+func TestEffectsThatCannotBe(t *testing.T) {
+	o := &outside{}
+	bad := func(context.Context, string) (json.RawMessage, error) { return json.RawMessage(`{"a":`), nil }
+	for code, fn := range map[string]func(ctx context.Context, in *node.Input) error{
+		"has itself as a part": func(ctx context.Context, in *node.Input) error {
+			_, err := in.Services.Effect(ctx, node.Effect{Key: "k"}, func(ctx context.Context, _ string) (json.RawMessage, error) {
+				return in.Services.Effect(ctx, node.Effect{Key: "other"}, func(ctx context.Context, _ string) (json.RawMessage, error) {
+					return in.Services.Effect(ctx, node.Effect{Key: "k"}, o.perform)
+				})
+			})
+			return err
+		},
+		"at most 1000 effects": func(ctx context.Context, in *node.Input) error {
+			for range 1001 {
+				if _, err := in.Services.Effect(ctx, node.Effect{Key: "k"}, func(context.Context, string) (json.RawMessage, error) { return nil, nil }); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"longer than 1024 bytes": func(ctx context.Context, in *node.Input) error {
+			_, err := in.Services.Effect(ctx, node.Effect{Key: strings.Repeat("k", 1025)}, o.perform)
+			return err
+		},
+		"is no JSON": func(ctx context.Context, in *node.Input) error {
+			_, err := in.Services.Effect(ctx, node.Effect{}, bad)
+			return err
+		},
+	} {
+		l := effectLab(t, node.Type{ID: "test.pay", Seams: []node.Seam{paySeam}, Run: func(ctx context.Context, in *node.Input) (node.Result, error) {
+			return node.Result{}, fn(ctx, in)
+		}})
+		id := l.create(l.register("pay", []any{step("p", "test.pay", nil)}, nil))
+		if f := l.failure(id); !strings.Contains(f.Message, code) {
+			t.Errorf("%s: %+v", code, f)
+		}
+	}
+	o.came(t)
 }
 
 // TestNothingHappensWithoutAClaim: a store that does not answer holds the effect

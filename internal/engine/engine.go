@@ -65,6 +65,7 @@ type Engine struct {
 	defs     *Definitions
 	feed     *Feed
 	ended    ended
+	warm     *warm
 	programs programs
 
 	instance atomic.Pointer[string] // fresh for every process start
@@ -115,6 +116,7 @@ func New(cfg Config) *Engine {
 		feed: newFeed(), slots: make(chan struct{}, cfg.Workers), stop: make(chan struct{}),
 	}
 	e.actors.init()
+	e.warm = newWarm()
 	e.timers = newTimers(cfg.Clock)
 	e.base, e.cancel = context.WithCancel(context.Background())
 	e.looking, e.look = context.WithCancel(context.Background())

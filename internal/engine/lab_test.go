@@ -221,8 +221,9 @@ func (l *lab) until(id ids.Run, status ...string) store.Run {
 		if r = l.row(id); slices.Contains(status, r.Status) {
 			return r
 		}
-		if time.Now().After(end) {
-			l.t.Fatalf("run %s is %s, want %v: %v", id, r.Status, status, l.kinds(id))
+		if time.Now().After(end) || run.Terminal(r.Status) {
+			kinds := l.kinds(id)
+			l.t.Fatalf("run %s is %s, want %v: %v of %d, %s", id, r.Status, status, kinds[max(0, len(kinds)-50):], len(kinds), r.Error)
 		}
 	}
 }

@@ -91,6 +91,7 @@ func (r *registry) more(a *actor) []message {
 func (r *registry) rest(sh *shard, a *actor) {
 	a.running = false
 	if !a.holding() {
+		a.e.warm.keep(a)
 		delete(sh.m, a.id)
 	}
 	r.busy.done()

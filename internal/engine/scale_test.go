@@ -71,7 +71,7 @@ func TestParkedRunsCostNothing(t *testing.T) {
 // a parked run, which is read and written anew for it.
 func TestLongRunsCostWhatShortOnesDo(t *testing.T) {
 	l := newLab(t)
-	l.engine()
+	l.engine().warm.most = 0
 	id := l.create(l.register("gate", []any{step("ok", "core.approvalGate",
 		map[string]any{"title": "?", "actions": []any{"accept", "ask"}})}, nil))
 	ask := run.Resolve{NodeID: "ok", Value: []byte(`{"action":"ask","question":"` + string(make64('q')) + `"}`), Subject: owner.Subject}

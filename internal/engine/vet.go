@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -14,7 +15,7 @@ import (
 // vetCall refuses a result that cannot become part of a log: JSON that is none,
 // text that is not UTF-8, values larger than an event may be. Code in Go can
 // return anything; the log must always be readable.
-func (e *Engine) vetCall(r node.Result, writes []node.Write) error {
+func (e *Engine) vetCall(r node.Result, writes []node.Write, w *node.Wake) error {
 	v := vetter{max: e.cfg.Limits.MaxPayloadBytes}
 	for k, o := range r.Outputs() {
 		v.name("an output", k)
@@ -24,7 +25,7 @@ func (e *Engine) vetCall(r node.Result, writes []node.Write) error {
 		v.name("a variable or channel", w.Variable+w.Channel+w.Reducer)
 		v.value("the value of "+w.Variable+w.Channel, w.Value)
 	}
-	if s := r.State(); len(s) > 0 {
+	if s := r.State(); len(s) > 0 && (w == nil || !bytes.Equal(s, w.State)) { // what it waited with before is in the log
 		v.value("the state kept", s)
 	}
 	for _, p := range r.Ports() {

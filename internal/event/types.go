@@ -22,6 +22,13 @@ const (
 	NodeDispatched     Type = "node.dispatched"
 	ApprovalReceived   Type = "approval.received"
 	ApprovalOverridden Type = "approval.overridden"
+	ApprovalRequested  Type = "approval.requested"
+	ApprovalGranted    Type = "approval.granted"
+	ApprovalRejected   Type = "approval.rejected"
+
+	ClarificationRequested Type = "clarification.requested"
+	ClarificationResolved  Type = "clarification.resolved"
+
 	InterruptRequested Type = "interrupt.requested"
 	InterruptResolved  Type = "interrupt.resolved"
 	ChannelWritten     Type = "channel.written"
@@ -61,9 +68,9 @@ var registry = []Row{
 	{NodeSuspended, "", Updates}, {"node.suspend-failed", "", Debug}, {NodeResumed, "", Debug},
 	{NodeRetried, "", Debug}, {NodeSkipped, "", Updates}, {NodeCancelled, "", Updates},
 	{NodeDispatched, "", Updates},
-	{"approval.requested", "", Updates}, {ApprovalReceived, "", Updates}, {"approval.granted", "", Updates},
-	{"approval.rejected", "", Updates}, {"approval.overridden", "", Updates},
-	{"clarification.requested", "", Updates}, {"clarification.resolved", "", Updates},
+	{ApprovalRequested, "", Updates}, {ApprovalReceived, "", Updates}, {ApprovalGranted, "", Updates},
+	{ApprovalRejected, "", Updates}, {ApprovalOverridden, "", Updates},
+	{ClarificationRequested, "", Updates}, {ClarificationResolved, "", Updates},
 	{InterruptRequested, "", Updates}, {InterruptResolved, "", Updates},
 	{ChannelWritten, "", Debug}, {"channel.presence", "", Debug}, {"context.summarized", "", Debug},
 	{"artifact.created", "", Updates}, {OutputChunk, "", Messages}, {VariableChanged, "", Debug},

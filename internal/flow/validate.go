@@ -280,6 +280,14 @@ func (c *compiler) nodeType(field string, s *Step) {
 		err := t.Check(node.CheckContext{Config: []byte(s.Node.Config), Expression: checkExpression})
 		if err != nil {
 			c.fail(field+".config", "%s", configMessage(err))
+			return
+		}
+	}
+	if t.Expect != nil {
+		if ask, ok := t.Expect([]byte(s.Node.Config)); ok {
+			if member, err := AnswerSchemas(ask.Kind, jsontext.Value(ask.ResumeSchema), jsontext.Value(ask.Data)); err != nil {
+				c.fail(field+".config", "%s %v", member, err)
+			}
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground Grou
 	if bypass {
 		t.sayAnswer(event.ApprovalOverridden, step, p)
 	}
+	t.twinOfAnswer(step, p)
 	t.sayAnswer(event.InterruptResolved, step, p)
 	t.continueAfter(step, n)
 }
@@ -135,6 +136,7 @@ func (t *turn) expire(step *flow.Step, n *Node) {
 	if i.Request.Kind == "approval" {
 		p.Action, p.Decision = "timeout", "rejected"
 	}
+	t.twinOfAnswer(step, p)
 	t.say(event.InterruptResolved, step.Node.ID, p)
 	t.continueAfter(step, n)
 }

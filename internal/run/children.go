@@ -17,7 +17,7 @@ import (
 func (t *turn) await(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
 	n := t.s.Nodes[step.Index]
 	asked := r.Children()
-	if len(asked) == 0 && n.openChildren() == 0 && !n.news() {
+	if len(asked) == 0 && n.children().open == 0 && !n.news() {
 		return node.Fail(node.CodeInternal, "node %s waits for children it never started", step.Node.ID)
 	}
 	if max := t.lim.MaxChildren; max > 0 && len(n.Children)+len(asked) > max {
@@ -56,26 +56,9 @@ func (t *turn) depth() int {
 	return t.s.Parent.Depth
 }
 
-func (n *Node) openChildren() int {
-	open := 0
-	for _, c := range n.Children {
-		if !Terminal(c.Status) {
-			open++
-		}
-	}
-	return open
-}
-
 // news reports whether a child has ended that the node has not been told of.
 // Only a paused run lets that happen: otherwise the news wakes the node.
-func (n *Node) news() bool {
-	for _, c := range n.Children {
-		if Terminal(c.Status) && !c.Told {
-			return true
-		}
-	}
-	return false
-}
+func (n *Node) news() bool { return len(n.children().untold) > 0 }
 
 // childNews records a change of a child's status and wakes the node that waits
 // for it when the child has ended.
@@ -88,9 +71,11 @@ func (t *turn) childNews(c ChildNews) {
 	if child == nil || child.Status == c.Status || Terminal(child.Status) {
 		return
 	}
-	step, n := s.parentOf(c.RunID.String())
+	var step *flow.Step
+	var n *Node
 	nodeID := ""
-	if step != nil {
+	if at, ok := s.placeOf(c.RunID.String()); ok {
+		step, n = &s.wf.Steps[at.node], s.Nodes[at.node]
 		nodeID = step.Node.ID
 	}
 	t.note("debug", nodeID, "child run is "+c.Status, &event.Mark{Child: &event.ChildMark{RunID: c.RunID.String(), Status: c.Status}})
@@ -98,15 +83,4 @@ func (t *turn) childNews(c ChildNews) {
 		t.wake(step, n)
 	}
 	t.advance()
-}
-
-func (s *State) parentOf(runID string) (*flow.Step, *Node) {
-	for i, n := range s.Nodes {
-		for _, c := range n.Children {
-			if c.RunID == runID {
-				return &s.wf.Steps[i], n
-			}
-		}
-	}
-	return nil, nil
 }

@@ -148,8 +148,12 @@ func foldNodeStarted(s *State, e *event.Event) error {
 				s.Orphans = append(s.Orphans, c)
 			}
 		}
+		if len(n.Children) > 0 {
+			s.places = nil
+		}
 		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs}
 	}
+	n.Memo.Scratch = nil
 	n.Attempt, n.Phase, n.StartedAt, n.Forced = p.Attempt, Executing, e.Time, false
 	n.Due, n.Deadline = time.Time{}, time.Time{}
 	if ms := step.Settings.TimeoutMs; ms > 0 {
@@ -189,6 +193,9 @@ func foldNodeFailed(s *State, e *event.Event) error {
 	}
 	if n.Phase == Idle {
 		// Refused before it started: the visit counts all the same.
+		if len(n.Children) > 0 {
+			s.places = nil
+		}
 		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, StartedAt: e.Time}
 	}
 	n.Error = &p.Error

@@ -136,10 +136,7 @@ func foldNodeResumed(s *State, e *event.Event) error {
 	case Sleeping:
 		n.Wake = &Wake{Timer: true}
 	case Awaiting:
-		n.Wake = &Wake{Children: true}
-		for i := range n.Children {
-			n.Children[i].Told = Terminal(n.Children[i].Status)
-		}
+		n.Wake = &Wake{Children: true, Fresh: n.tell()}
 	}
 	n.Phase, n.Due = Executing, time.Time{}
 	if ms := step.Settings.TimeoutMs; ms > 0 && n.Deadline.IsZero() {
@@ -149,7 +146,7 @@ func foldNodeResumed(s *State, e *event.Event) error {
 }
 
 func foldDispatched(s *State, e *event.Event) error {
-	_, n, err := s.subject(e)
+	step, n, err := s.subject(e)
 	if err != nil {
 		return err
 	}
@@ -157,7 +154,10 @@ func foldDispatched(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	n.Children = append(n.Children, Child{RunID: p.ChildRunID, WorkflowID: p.ChildWorkflowID, Status: p.ChildStatus})
+	if s.places != nil {
+		s.places[p.ChildRunID] = place{step.Index, len(n.Children)}
+	}
+	n.adopt(Child{RunID: p.ChildRunID, WorkflowID: p.ChildWorkflowID, Status: p.ChildStatus})
 	return nil
 }
 
@@ -210,6 +210,10 @@ func foldMark(s *State, e *event.Event) error {
 }
 
 func (s *State) child(m *event.ChildMark) {
+	if at, ok := s.placeOf(m.RunID); ok {
+		s.Nodes[at.node].turned(at.child, m.Status)
+		return
+	}
 	if c := s.findChild(m.RunID); c != nil {
 		c.Status = m.Status
 	}
@@ -224,12 +228,8 @@ func (s *State) child(m *event.ChildMark) {
 }
 
 func (s *State) findChild(runID string) *Child {
-	for _, n := range s.Nodes {
-		for i := range n.Children {
-			if n.Children[i].RunID == runID {
-				return &n.Children[i]
-			}
-		}
+	if at, ok := s.placeOf(runID); ok {
+		return &s.Nodes[at.node].Children[at.child]
 	}
 	for i := range s.Orphans {
 		if s.Orphans[i].RunID == runID {

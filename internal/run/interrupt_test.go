@@ -133,3 +133,34 @@ func TestAGateNobodyCanPass(t *testing.T) {
 		}
 	}
 }
+
+// A schema that no answer could ever be held against ends its node, instead of a
+// gate that refuses whatever is said.
+func TestSchemasThatCannotBeUsedAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
+	doubling := `{"$defs":{"d40":{}`
+	for i := range 40 {
+		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i+1, i+1)
+	}
+	doubling += `},"$ref":"#/$defs/d0"}`
+	many := strings.Repeat(`{"id":"q","question":"?","schema":{"type":"string"}},`, 300)
+	for name, ask := range map[string]node.Interrupt{
+		"remote":        {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(`{"$ref":"https://example.com/s.json"}`)},
+		"a file":        {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(`{"$ref":"file:///etc/passwd"}`)},
+		"broken":        {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(`{"type":7}`)},
+		"doubling":      {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(doubling)},
+		"itself":        {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(`{"$ref":"#"}`)},
+		"deep":          {Kind: "custom", Data: []byte(`{"customKind":"x"}`), ResumeSchema: []byte(strings.Repeat(`{"not":`, 500) + "{}" + strings.Repeat("}", 500))},
+		"of a question": {Kind: "clarification", Data: []byte(`{"questions":[{"id":"a","question":"?"},{"id":"b","question":"?","schema":{"$ref":"https://example.com/"}}]}`)},
+		"of a turn":     {Kind: "conversation.exchange", Data: []byte(`{"conversationId":"c","prompt":"?","outcomeSchema":{"pattern":"("}}`)},
+		"too many":      {Kind: "clarification", Data: []byte(`{"questions":[` + strings.TrimSuffix(many, ",") + `]}`)},
+	} {
+		w := newWorld(t, []byte(oneTask))
+		if err := w.command("start"); err != nil {
+			t.Fatal(err)
+		}
+		w.finish("t", node.Suspend(ask, nil), nil)
+		if st := w.s.Status(); st != "failed" || w.s.Error.Code != "node_config_invalid" {
+			t.Errorf("%s: %s %+v", name, st, w.s.Error)
+		}
+	}
+}

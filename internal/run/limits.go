@@ -14,6 +14,9 @@ type Limits struct {
 	MaxDepth          int // of child runs below child runs
 	MaxSignals        int // answers kept for nodes that do not wait yet
 	MaxChildren       int // child runs of one node visit
+
+	// LegacyEvents says approvals and clarifications by their older types, too.
+	LegacyEvents bool
 }
 
 // DefaultLimits are the ceilings of a host whose operator set none.

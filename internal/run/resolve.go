@@ -71,7 +71,7 @@ func (t *turn) expected(c Resolve) error {
 		return nil
 	}
 	ask, ok := step.Type.Expect([]byte(step.Node.Config))
-	if !ok {
+	if !ok || len(ask.Data) == 0 {
 		return nil
 	}
 	return t.check(&Interrupt{Request: event.Interrupt{
@@ -239,13 +239,16 @@ func checkAnswers(i *Interrupt, value jsontext.Value) error {
 	return nil
 }
 
-// Answers reads the answers of a clarification: {answers: {id: value}} or
-// {answers: [{id, answer}]}.
+// Answers reads the answers of a clarification: {answers: {id: value}},
+// {answers: [{id, answer}]} or that list alone.
 func Answers(value jsontext.Value) (map[string]jsontext.Value, bool) {
 	var v struct {
 		Answers jsontext.Value `json:"answers"`
 	}
-	if value.Kind() != '{' || json.Unmarshal(value, &v) != nil {
+	switch {
+	case value.Kind() == '[':
+		v.Answers = value
+	case value.Kind() != '{' || json.Unmarshal(value, &v) != nil:
 		return nil, false
 	}
 	out := map[string]jsontext.Value{}

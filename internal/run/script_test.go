@@ -244,6 +244,7 @@ var emitted = []event.Type{
 	event.RunStarted, event.RunCompleted, event.RunFailed, event.RunCancelled, event.RunPaused, event.RunResumed,
 	event.NodeStarted, event.NodeCompleted, event.NodeFailed, event.NodeSuspended, event.NodeResumed, event.NodeRetried,
 	event.NodeSkipped, event.NodeCancelled, event.NodeDispatched, event.ApprovalReceived, event.ApprovalOverridden, event.InterruptRequested,
+	event.ApprovalRequested, event.ApprovalGranted, event.ApprovalRejected, event.ClarificationRequested, event.ClarificationResolved,
 	event.InterruptResolved, event.ChannelWritten, event.OutputChunk, event.VariableChanged, event.LogAppended,
 	event.LoopbackLimit, event.CapBreached,
 }
@@ -407,6 +408,8 @@ func (w *world) command(line string) error {
 		return w.decide(run.NodeChunk{NodeID: arg, Visit: x.Visit, Attempt: x.Attempt, Text: body, Last: body == "."})
 	case "payload": // as many bytes as the argument is long
 		w.lim.MaxPayloadBytes = len(body)
+	case "legacy": // events of the older types are wanted, too
+		w.lim.LegacyEvents = true
 	case "limit":
 		w.lim.MaxNodeExecutions = len(body)
 	default:

@@ -64,7 +64,8 @@ type State struct {
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 
 	wf         *flow.Workflow
-	maskSecret []byte // see MaskWith
+	maskSecret []byte           // see MaskWith
+	places     map[string]place // of child runs; see placeOf
 
 	// What the current turn opened and closed, for the store's inbox.
 	opened []*Interrupt
@@ -141,7 +142,9 @@ type Node struct {
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
 
-	told int // known answers given in a row; only a guard, and no part of the fold
+	told int   // known answers given in a row; only a guard, and no part of the fold
+	Memo Memo  `json:"-"`
+	sum  brood // of Children; see children
 }
 
 // Wake is what an executing node was woken by; it is kept until the call's
@@ -150,6 +153,7 @@ type Wake struct {
 	Answer   *Answer `json:"answer,omitzero"`
 	Timer    bool    `json:"timer,omitzero"`
 	Children bool    `json:"children,omitzero"`
+	Fresh    []int   `json:"fresh,omitzero"` // positions of the children that have ended since the last wake
 }
 
 // Child is a child run of a node's current visit.
@@ -267,6 +271,15 @@ func (s *State) Children(nodeID string) []Child {
 		return nil
 	}
 	return n.Children
+}
+
+// Memo is what is remembered of a node; never nil.
+func (s *State) Memo(nodeID string) *Memo {
+	_, n, ok := s.node(nodeID)
+	if !ok {
+		return &Memo{}
+	}
+	return &n.Memo
 }
 
 // Executing lists the calls the run waits for.

@@ -54,6 +54,9 @@ func waitingFor(kind string) string {
 // wait; empty if one of them is at work.
 func (n *Node) childrenWaiting() string {
 	w := ""
+	if n.children().working > 0 {
+		return w
+	}
 	for _, c := range n.Children {
 		switch c.Status {
 		case WaitingApproval, WaitingInput, WaitingExternal:

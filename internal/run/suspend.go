@@ -71,6 +71,9 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 	if e := unreachable(req); e != nil {
 		return e
 	}
+	if field, err := flow.AnswerSchemas(req.Kind, req.ResumeSchema, req.Data); err != nil {
+		return node.Fail(node.CodeConfig, "%s of the interrupt %v", field, err)
+	}
 	if len(req.Key) > maxKey {
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
 	}
@@ -89,8 +92,10 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 	t.emitAll(writes)
 	id := ids.Interrupt(s.ID, step.Node.ID, n.Visit, n.Asked)
 	t.say(event.InterruptRequested, step.Node.ID, req)
+	asked := s.Seq
+	t.twinOfRequest(step.Node.ID, req)
 	p := event.NodeSuspend{NodeID: step.Node.ID, InterruptID: id.String(), Kind: req.Kind, Key: req.Key}
-	d := event.Draft{Type: event.NodeSuspended, NodeID: step.Node.ID, Causation: s.Seq, Payload: event.Encode(p)}
+	d := event.Draft{Type: event.NodeSuspended, NodeID: step.Node.ID, Causation: asked, Payload: event.Encode(p)}
 	if state := r.State(); len(state) > 0 {
 		// What a node keeps for itself is nobody else's business.
 		p.X = &event.SuspendX{State: jsontext.Value(state)}

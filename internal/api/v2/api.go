@@ -83,6 +83,10 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, ok := identity.FromContext(r.Context())
 		if !ok {
+			if len(r.Header.Values("Authorization")) > 1 {
+				// Which of them somebody in between has looked at, nobody knows.
+				return problem.New(problem.Unauthenticated, "send one Authorization header")
+			}
 			var err error
 			if c, err = a.keys.Authenticate(r.Context(), r.Header.Get("Authorization")); err != nil {
 				return err
