@@ -123,6 +123,12 @@ var mutations = map[string]func(s *server) (path string, body any){
 	"resolveInterruptByToken": func(s *server) (string, any) {
 		return "/interrupts/" + s.token(s.run("g"), "ok"), map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	},
+	"operateCompensation": func(s *server) (string, any) {
+		s.register(undoable("undo", `{"triggers":["operator-request"]}`, ""))
+		id := s.run("undo")
+		s.await(id, "completed")
+		return "/host/fermata/runs/" + seg(id) + "/compensation", map[string]any{"action": "start"}
+	},
 	"deleteWorkflow": func(s *server) (string, any) {
 		s.register(gate("old"))
 		return "/host/fermata/workflows/old", nil

@@ -57,6 +57,18 @@ func TestOperations(t *testing.T) {
 			200, snapshot, func(ctx context.Context, c *Client) (any, error) { return c.GetRun(ctx, testRun) },
 			"GET", at, "", `123456789012345678901`,
 		},
+		"compensation": {
+			200, `{"runId":"` + testRun + `","status":"partial","plan":[{"nodeId":"a","order":1}],"attempts":[]}`,
+			func(ctx context.Context, c *Client) (any, error) { return c.GetRunCompensation(ctx, testRun) },
+			"GET", at + "/compensation", "", `"status":"partial","plan":[{"nodeId":"a","order":1}]`,
+		},
+		"operate": {
+			200, `{"runId":"` + testRun + `","status":"running","plan":[],"attempts":[]}`,
+			func(ctx context.Context, c *Client) (any, error) {
+				return c.OperateCompensation(ctx, testRun, CompensationOperation{Action: "skip", Order: 2, Reason: "gone"})
+			},
+			"POST", "/host/fermata" + at + "/compensation", `{"action":"skip","order":2,"reason":"gone"}`, `"status":"running"`,
+		},
 		"list": {
 			200, `{"runs":[` + snapshot + `],"nextCursor":"abc"}`,
 			func(ctx context.Context, c *Client) (any, error) {

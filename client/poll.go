@@ -21,7 +21,7 @@ type PollPage struct {
 	Events       []Event `json:"events"`
 	LastSequence int64   `json:"lastSequence"` // highest in the log; -1 for an empty one
 	Status       Status  `json:"status"`
-	IsTerminal   bool    `json:"isTerminal"` // the run is over and nothing follows this page
+	IsTerminal   bool    `json:"isTerminal"` // the run is over and nothing follows this page but what undoes it
 
 	Raw json.RawMessage `json:"-"`
 }

@@ -50,6 +50,9 @@ type Run struct {
 	Channels              json.RawMessage `json:"channels,omitempty"`
 	NodeStates            json.RawMessage `json:"nodeStates,omitempty"`
 
+	// CompensationStatus is empty where the host does not provide compensation.
+	CompensationStatus CompensationStatus `json:"compensationStatus,omitempty"`
+
 	ETag string          `json:"-"` // validator of this snapshot; empty in a list
 	Raw  json.RawMessage `json:"-"` // the snapshot as the host sent it
 }

@@ -94,6 +94,11 @@ func samples() []sample {
 		{event.VariableChanged, event.Variable{Name: "v"}, event.Variable{Name: "v", Next: raw(`[]`), NodeID: "n1"}},
 		{event.LogAppended, event.Log{Level: "info", Message: ""},
 			event.Log{Level: "error", Message: "m", NodeID: "n1", Fields: map[string]any{"k": 1}, X: &event.Mark{Wait: &event.WaitMark{Until: at, State: raw(`{}`)}}}},
+		{event.CompensationRequested, event.Undoing{CompensationID: waitID}, event.Undoing{CompensationID: waitID, NodeID: "n1", EffectID: waitID, Attempt: 1, OrderingModel: "reverse-completion"}},
+		{event.CompensationFailed, event.Halt{CompensationID: waitID},
+			event.Halt{CompensationID: waitID, NodeID: "n1", EffectID: waitID, Attempt: 1, OrderingModel: "reverse-completion", Reason: event.RetriesExhausted}},
+		{event.AuthorizationDecided, event.Authorized{Principal: "p", Action: "a", Resource: "r"},
+			event.Authorized{Principal: "p", Action: "a", Resource: "r", Allowed: true, Reason: "listed"}},
 		{event.LoopbackLimit, event.Loopback{NodeID: "n1", Iterations: 1, Limit: 1}, event.Loopback{NodeID: "n1", Iterations: 6, Limit: 5}},
 		{event.CapBreached, event.Breach{Kind: "run-duration", Limit: 0, Observed: 1}, event.Breach{Kind: "node-executions", Limit: 100, Observed: 101, NodeID: "n1"}},
 	}

@@ -130,6 +130,9 @@ func (a *app) runIn(ctx context.Context, l *local, w *work, in json.RawMessage, 
 	detach := l.logs.attach()
 	defer detach()
 	out, err := s.watch(ctx)
+	if err == nil {
+		err = a.awaitUndone(ctx, l, made.RunID)
+	}
 	if l.keep && err != nil {
 		a.note("Run %s stays in %s; `fermata serve --data %s` goes on with it.", made.RunID, l.data, l.data)
 	}

@@ -10,7 +10,8 @@ import (
 func (a *app) runsCommand() *cobra.Command {
 	var t target
 	g := group("runs", "Start, list, follow, pause and cancel runs",
-		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsEffects(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t))
+		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsEffects(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t),
+		a.runsCompensation(&t))
 	t.bind(g)
 	return g
 }

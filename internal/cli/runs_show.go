@@ -65,6 +65,9 @@ func (a *app) printRun(r *client.Run) {
 	if !r.CompletedAt.IsZero() {
 		line("ended", stamp(r.CompletedAt)+" ("+span(r.CompletedAt.Sub(r.StartedAt))+")")
 	}
+	if r.CompensationStatus != "" && r.CompensationStatus != client.CompensationNone {
+		line("undone", string(r.CompensationStatus))
+	}
 	line("tags", strings.Join(r.Tags, ", "))
 	if r.Error != nil {
 		line("error", r.Error.Error())

@@ -48,6 +48,15 @@ type actor struct {
 type callKey struct {
 	node           string
 	visit, attempt int
+	inverse        int // the action of a plan; 0 for the node's own call
+}
+
+func keyOf(x run.Execute) callKey {
+	k := callKey{node: x.NodeID, visit: x.Visit, attempt: x.Attempt}
+	if x.Inverse != nil {
+		k.inverse = x.Inverse.Order
+	}
+	return k
 }
 
 // holding reports whether the actor has something the store does not: calls in
@@ -238,4 +247,4 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 }
 
 // cut interrupts a call whose result is not wanted any more.
-func (a *actor) cut(x run.Abort) { a.over(callKey{x.NodeID, x.Visit, x.Attempt}) }
+func (a *actor) cut(x run.Abort) { a.over(callKey{x.NodeID, x.Visit, x.Attempt, x.Inverse}) }

@@ -44,7 +44,7 @@ func (e *Engine) takeOver(t *turn) {
 		if !row.WakeAt.IsZero() {
 			e.timers.poke(row.WakeAt)
 		}
-		if run.Terminal(row.Status) {
+		if t.s.Settled() {
 			e.ended.keep(t, row, 0)
 		}
 		return

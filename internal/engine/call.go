@@ -29,21 +29,51 @@ type callServices struct {
 // call makes one call of a pure node and turns whatever comes of it into a
 // command. An error means that the store did not say what the call needs.
 func (e *Engine) call(ctx context.Context, s *run.State, x run.Execute, sv callServices) (run.NodeResult, error) {
-	step, _ := s.Workflow().Step(x.NodeID)
+	step, typ, bad := e.target(s, x)
+	if bad != nil {
+		return *bad, nil
+	}
 	scope := &locked{scope: s.Scope(nil)} // one for the call: values are put together once
 	sv.scope = scope
-	in := e.input(s, step, x, sv)
+	in := e.input(s, step, typ, x, sv)
 	if err := outcomes(in.Wake); err != nil {
 		if isDefect(err) {
 			return unreadable(in, err), nil
 		}
 		return run.NodeResult{}, err
 	}
-	if !e.quick(step.Type) {
-		return e.guarded(ctx, step, in, scope)
+	var r run.NodeResult
+	if e.quick(typ) {
+		if x.Inverse == nil {
+			in.Scratch = &s.Memo(x.NodeID).Scratch
+		}
+		r = e.invoke(ctx, typ, in)
+	} else {
+		var err error
+		if r, err = e.guarded(ctx, step, typ, in, scope); err != nil {
+			return r, err
+		}
 	}
-	in.Scratch = &s.Memo(x.NodeID).Scratch
-	return e.invoke(ctx, step, in), nil
+	r.Inverse = keyOf(x).inverse
+	return r, nil
+}
+
+// target finds whose code a call runs: that of the node's own type, or that of the
+// type that undoes its effect, as the plan names it. The latter may be gone since
+// the plan was made; then there is a result already.
+func (e *Engine) target(s *run.State, x run.Execute) (*flow.Step, *node.Type, *run.NodeResult) {
+	step, _ := s.Workflow().Step(x.NodeID)
+	if x.Inverse == nil {
+		return step, step.Type, nil
+	}
+	typ, ok := e.cfg.Catalog.Type(x.Inverse.TypeID)
+	if !ok {
+		return nil, nil, &run.NodeResult{
+			NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Inverse: x.Inverse.Order,
+			Err: node.Fail(node.CodeConfig, "node type %s is not there", x.Inverse.TypeID),
+		}
+	}
+	return step, typ, nil
 }
 
 // unreadable is what becomes of a call whose children cannot be read at all.
@@ -54,13 +84,16 @@ func unreadable(in *node.Input, err error) run.NodeResult {
 	}
 }
 
-func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServices) *node.Input {
+func (e *Engine) input(s *run.State, step *flow.Step, typ *node.Type, x run.Execute, sv callServices) *node.Input {
 	in := &node.Input{
 		RunID: s.ID.String(), TenantID: s.ID.Tenant, WorkflowID: s.WorkflowID,
-		NodeID: x.NodeID, TypeID: step.Type.ID, Name: step.Node.Name,
-		Visit: x.Visit, Attempt: x.Attempt, EffectKey: effectID(s.ID, x.NodeID, x.Visit, 0),
+		NodeID: x.NodeID, TypeID: typ.ID, Name: step.Node.Name,
+		Visit: x.Visit, Attempt: x.Attempt, EffectKey: run.EffectID(s.ID, x.NodeID, x.Visit, 0),
 		Now: e.clock.Now(), Config: json.RawMessage(step.Node.Config),
 		Inputs: run.Raws(x.Inputs), Variables: run.Raws(s.Variables),
+	}
+	if x.Inverse != nil {
+		in.EffectKey, in.Config = x.Inverse.EffectKey, json.RawMessage(`{}`)
 	}
 	in.Services.Eval = func(source string, extra map[string]json.RawMessage) (json.RawMessage, error) {
 		p, err := e.programs.compile(source, extra)
@@ -93,7 +126,7 @@ func (o overlay) Lookup(name string) (jsontext.Value, bool) {
 }
 
 // invoke runs a node's code. Whatever it does, something comes back.
-func (e *Engine) invoke(ctx context.Context, step *flow.Step, in *node.Input) (out run.NodeResult) {
+func (e *Engine) invoke(ctx context.Context, typ *node.Type, in *node.Input) (out run.NodeResult) {
 	out = run.NodeResult{NodeID: in.NodeID, Visit: in.Visit, Attempt: in.Attempt}
 	defer func() {
 		if p := recover(); p != nil {
@@ -102,7 +135,7 @@ func (e *Engine) invoke(ctx context.Context, step *flow.Step, in *node.Input) (o
 			out.Err = node.Fail(node.CodeInternal, "node type %s panicked", in.TypeID)
 		}
 	}()
-	r, err := step.Type.Run(ctx, in)
+	r, err := typ.Run(ctx, in)
 	out.Writes, out.Logs = in.Recorded()
 	out.Logs = cleanLogs(out.Logs)
 	if err == nil {

@@ -52,7 +52,7 @@ func TestResultOfACancelledCallIsDropped(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() {
 			l.e.actors.deliver(l.e, id, message{cmd: run.NodeResult{NodeID: in.NodeID, Visit: in.Visit, Attempt: in.Attempt},
-				done: &callKey{in.NodeID, in.Visit, in.Attempt}})
+				done: &callKey{in.NodeID, in.Visit, in.Attempt, 0}})
 		})
 		wait.Go(func() { l.e.Do(context.Background(), id, run.Cancel{}) })
 		wait.Wait()
@@ -118,7 +118,7 @@ func TestChildrenStartedWithTheCancelFollowIt(t *testing.T) {
 	e := l.engine()
 	l.register("child", []any{step("c", q.id, nil)}, nil)
 	w := l.register("parent", []any{step("a", p.id, nil)}, nil)
-	begin := message{done: &callKey{"a", 1, 0}, cmd: run.NodeResult{
+	begin := message{done: &callKey{"a", 1, 0, 0}, cmd: run.NodeResult{
 		NodeID: "a", Visit: 1, Result: node.Await(nil, node.Child{WorkflowID: "child"}, node.Child{WorkflowID: "child"}),
 	}}
 	for i := range size(30, 500) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -36,7 +37,8 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 // rowIsRight reports whether the stored row already says what it should.
 func (a *actor) rowIsRight(t *turn) bool {
 	want := t.rowAfter()
-	return want.Status == a.row.Status && want.Instance == a.row.Instance && want.WakeAt.Equal(a.row.WakeAt)
+	return want.Status == a.row.Status && want.Compensation == a.row.Compensation &&
+		want.Instance == a.row.Instance && want.WakeAt.Equal(a.row.WakeAt)
 }
 
 // checkpoint adds a checkpoint once the log behind the last one has outgrown
@@ -103,6 +105,9 @@ func (t *turn) rowAfter() store.Run {
 	row.Status, row.Seq = s.Status(), s.Seq
 	row.StartedAt, row.CompletedAt, row.CurrentNode = s.StartedAt, s.CompletedAt, s.CurrentNode()
 	row.WakeAt = s.NextWake(t.e.cfg.Limits)
+	if row.Compensation = s.CompensationStatus(); row.Compensation == run.UndoNone {
+		row.Compensation = ""
+	}
 	row.Error = nil
 	if s.Error != nil {
 		row.Error = event.Encode(s.Error)
@@ -146,7 +151,7 @@ func (a *actor) after(t *turn) {
 	}
 	a.e.feed.publish(a.id, t.events)
 	for _, x := range t.cancels {
-		if c := t.byID[x.RunID.String()]; c != nil {
+		if c := t.byID[x.RunID.String()]; c != nil && c.s.Ended == "" {
 			c.later, c.todo = nil, nil // begun and called off in one go
 		}
 	}
@@ -157,7 +162,7 @@ func (a *actor) after(t *turn) {
 	if a.row.Notify {
 		a.e.tellParent(a.row)
 	}
-	if a.s.Ended != "" && len(a.calls) == 0 {
+	if a.s.Settled() && len(a.calls) == 0 {
 		if a.checkSize == 0 {
 			a.e.ended.keep(t, a.row, a.sinceCheck)
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/effect"
-	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/node"
 )
@@ -39,14 +39,18 @@ type performer struct {
 	in   *node.Input
 	run  ids.Run
 	typ  *node.Type
+	at   string // what the effects of this call are counted beside
 	mu   sync.Mutex
 	made int // effects of this call that are told apart by counting
 	all  int
 }
 
 // outsideServices are what only a call beside the turn is given.
-func (e *Engine) outsideServices(run ids.Run, step *flow.Step, in *node.Input) {
-	p := &performer{e: e, in: in, run: run, typ: step.Type}
+func (e *Engine) outsideServices(id ids.Run, typ *node.Type, x run.Execute, in *node.Input) {
+	p := &performer{e: e, in: in, run: id, typ: typ, at: x.NodeID}
+	if x.Inverse != nil { // never the effect that it undoes
+		p.at = "inverse\x00" + x.Inverse.EffectKey
+	}
 	in.Services.Guard, in.Services.Effect = effect.Guard, p.effect
 }
 
@@ -123,10 +127,12 @@ func (p *performer) claim(ef node.Effect) (k store.EffectClaim, key string, err 
 		}
 		k.ID = ids.Effect(k.Tenant, operation, ef.Key).Opaque
 	case ef.Name != "":
-		k.ID = effectID(p.run, p.in.NodeID+"\x00"+ef.Name, p.in.Visit, 0)
+		k.ID = run.EffectID(p.run, p.at+"\x00"+ef.Name, p.in.Visit, 0)
 	default:
 		p.mu.Lock()
-		k.ID = effectID(p.run, p.in.NodeID, p.in.Visit, p.made)
+		if k.ID = p.in.EffectKey; p.made > 0 {
+			k.ID = run.EffectID(p.run, p.at, p.in.Visit, p.made)
+		}
 		p.made++
 		p.mu.Unlock()
 	}
@@ -134,12 +140,6 @@ func (p *performer) claim(ef node.Effect) (k store.EffectClaim, key string, err 
 		k.ProviderKey = k.ID
 	}
 	return k, k.ID, nil
-}
-
-// effectID names the ordinal'th effect of a visit, whatever the attempt and
-// whoever makes it.
-func effectID(id ids.Run, nodeID string, visit, ordinal int) string {
-	return ids.Interrupt(id, "effect\x00"+nodeID, visit, ordinal).Opaque
 }
 
 // granted claims an effect, waiting while another living instance holds it.

@@ -284,7 +284,7 @@ func TestEffectsAreToldApart(t *testing.T) {
 	id := l.create(l.register("two", []any{step("p", "test.two", nil, payTwice), step("q", "test.two", nil)}, []any{edge("p", "q")}))
 	l.until(id, "completed")
 	keys := o.came(t, 1, 1, 1, 1, 1, 1, 1, 1, 1) // four of each node, and the one of the key
-	if keys[0] != effectID(id, "p", 1, 0) {
+	if keys[0] != run.EffectID(id, "p", 1, 0) {
 		t.Errorf("the first effect has the key %s, not Input.EffectKey", keys[0])
 	}
 	if list, _ := l.db.Effects().Attempts(t.Context(), id, 0, 0); len(list) != 15 {

@@ -17,8 +17,9 @@ const (
 	endedLog   = 64 << 10 // a longer log is not worth its room
 )
 
-// Ended is a run that has come to its end on this instance. Nothing changes it
-// any more: all of it is only for reading, by any number of readers.
+// Ended is a run that has come to its end on this instance, and of which nothing is
+// left to be undone. Nothing changes it any more: all of it is only for reading, by
+// any number of readers.
 type Ended struct {
 	State *run.State
 	Row   store.Run

@@ -130,7 +130,7 @@ func salvage(mail []message) bool {
 	for i, m := range mail {
 		if r, ok := m.cmd.(run.NodeResult); ok && m.done != nil {
 			mail[i].cmd = run.NodeResult{
-				NodeID: r.NodeID, Visit: r.Visit, Attempt: r.Attempt,
+				NodeID: r.NodeID, Visit: r.Visit, Attempt: r.Attempt, Inverse: r.Inverse,
 				Err: node.Fail(node.CodeInternal, "the result of node %s could not be recorded", r.NodeID),
 			}
 			any = true

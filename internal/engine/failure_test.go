@@ -130,7 +130,7 @@ func TestOutcomeAtHandIsNotBroughtAboutAgain(t *testing.T) {
 	resolved := holds(event.InterruptResolved)
 	l.db.failing(nth(1, fault{after: errDisk}, func(a *store.Append) bool {
 		if resolved(a) {
-			l.e.actors.deliver(l.e, id, message{cmd: run.NodeResult{NodeID: "a", Visit: 1}, done: &callKey{"a", 1, 0}})
+			l.e.actors.deliver(l.e, id, message{cmd: run.NodeResult{NodeID: "a", Visit: 1}, done: &callKey{"a", 1, 0, 0}})
 		}
 		return resolved(a)
 	}))

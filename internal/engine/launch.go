@@ -7,7 +7,6 @@ import (
 
 	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/expr"
-	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/node"
@@ -18,27 +17,32 @@ import (
 // A draining engine leaves the call to the run's next owner.
 func (a *actor) launch(x run.Execute) {
 	e := a.e
-	step, ok := a.s.Workflow().Step(x.NodeID)
-	if !ok || e.draining.Load() {
+	if e.draining.Load() {
+		return
+	}
+	key := keyOf(x)
+	step, typ, bad := e.target(a.s, x)
+	if bad != nil {
+		e.actors.deliver(e, a.id, message{cmd: *bad, done: &key})
 		return
 	}
 	ctx, cancel := context.WithCancel(effect.Permit(e.base, e.cfg.Seams))
 	if a.calls == nil {
 		a.calls = map[callKey]context.CancelFunc{}
 	}
-	key := callKey{x.NodeID, x.Visit, x.Attempt}
 	a.calls[key] = cancel
 	// Only here may a call have effects: that of a pure node, within a turn, may not.
-	in := e.input(a.s, step, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
-	e.outsideServices(a.s.ID, step, in)
+	in := e.input(a.s, step, typ, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
+	e.outsideServices(a.s.ID, typ, x, in)
 	e.calls.add()
 	over := sync.OnceFunc(e.calls.done)
 	go func() {
 		defer over()
-		r, ok := e.outside(ctx, step, in, over)
+		r, ok := e.outside(ctx, typ, in, over)
 		if !ok || ctx.Err() != nil {
 			return // nobody wants it any more, or the next owner will ask again
 		}
+		r.Inverse = key.inverse
 		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
 	}()
 }
@@ -63,7 +67,7 @@ func (l *locked) Lookup(name string) (jsontext.Value, bool) {
 
 // outside makes a call once there is room for it. over is called when nobody waits
 // for the call any more, even if its code does not notice.
-func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input, over func()) (r run.NodeResult, ok bool) {
+func (e *Engine) outside(ctx context.Context, typ *node.Type, in *node.Input, over func()) (r run.NodeResult, ok bool) {
 	select {
 	case e.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -74,7 +78,7 @@ func (e *Engine) outside(ctx context.Context, step *flow.Step, in *node.Input, o
 	for wait := firstWait; ; wait = min(2*wait, longestGap) {
 		err := outcomes(in.Wake)
 		if err == nil {
-			return e.tracked(ctx, step, in, leave, over), true
+			return e.tracked(ctx, typ, in, leave, over), true
 		}
 		if isDefect(err) {
 			return unreadable(in, err), true

@@ -13,7 +13,7 @@ func (a *actor) orphaned() bool {
 		return true
 	}
 	for _, x := range a.s.Executing() {
-		if _, ours := a.calls[callKey{x.NodeID, x.Visit, x.Attempt}]; !ours {
+		if _, ours := a.calls[keyOf(x)]; !ours {
 			return true
 		}
 	}
@@ -39,14 +39,14 @@ func (a *actor) recover(t *turn, mail []message, outs []Outcome) error {
 func (a *actor) alive(mail []message) []run.Call {
 	wanted := map[callKey]bool{}
 	for _, x := range a.s.Executing() {
-		wanted[callKey{x.NodeID, x.Visit, x.Attempt}] = true
+		wanted[keyOf(x)] = true
 	}
 	var out []run.Call
 	for k := range a.calls {
 		switch {
 		case finished(mail, k):
 		case wanted[k]:
-			out = append(out, run.Call{NodeID: k.node, Visit: k.visit, Attempt: k.attempt})
+			out = append(out, run.Call{NodeID: k.node, Visit: k.visit, Attempt: k.attempt, Inverse: k.inverse})
 		default:
 			a.over(k)
 		}
@@ -69,7 +69,7 @@ func newest(list []run.Execute) []run.Execute {
 	for i, x := range list {
 		last := true
 		for _, y := range list[i+1:] {
-			last = last && y.NodeID != x.NodeID
+			last = last && (y.NodeID != x.NodeID || (y.Inverse == nil) != (x.Inverse == nil))
 		}
 		if last {
 			out = append(out, x)

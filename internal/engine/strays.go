@@ -64,7 +64,7 @@ func (e *Engine) Strays() int { return e.strays.count() }
 // waits for it any more, and it gives its room up to another one, as long as there
 // are not too many of its kind. Then it keeps its room until it returns, so that
 // the number of goroutines in nodes' code stays bounded whatever that code does.
-func (e *Engine) tracked(ctx context.Context, step *flow.Step, in *node.Input, leave, over func()) run.NodeResult {
+func (e *Engine) tracked(ctx context.Context, typ *node.Type, in *node.Input, leave, over func()) run.NodeResult {
 	var mu sync.Mutex
 	var warn *time.Timer
 	returned, counted, warned := false, false, false
@@ -87,7 +87,7 @@ func (e *Engine) tracked(ctx context.Context, step *flow.Step, in *node.Input, l
 			}
 		})
 	})
-	r := e.invoke(ctx, step, in)
+	r := e.invoke(ctx, typ, in)
 	stop()
 	mu.Lock()
 	defer mu.Unlock()
@@ -107,7 +107,7 @@ func (e *Engine) tracked(ctx context.Context, step *flow.Step, in *node.Input, l
 // guarded makes the call of a pure node whose type the host does not vouch for. It
 // promised to be quick: if it is not, its attempt has failed, and the run goes on
 // without it. An error means that the engine ended first.
-func (e *Engine) guarded(ctx context.Context, step *flow.Step, in *node.Input, scope *locked) (run.NodeResult, error) {
+func (e *Engine) guarded(ctx context.Context, step *flow.Step, typ *node.Type, in *node.Input, scope *locked) (run.NodeResult, error) {
 	if ctx.Err() != nil {
 		return run.NodeResult{}, errCut
 	}
@@ -132,7 +132,7 @@ func (e *Engine) guarded(ctx context.Context, step *flow.Step, in *node.Input, s
 	done := make(chan run.NodeResult, 1)
 	go func() {
 		defer e.strays.leave()
-		done <- e.invoke(ctx, step, in)
+		done <- e.invoke(ctx, typ, in)
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

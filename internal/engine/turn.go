@@ -56,7 +56,7 @@ func newTurn(e *Engine, s *run.State, row store.Run) *turn {
 // decide lets one command happen in memory. The error refuses the command and
 // leaves the turn as it was.
 func (t *turn) decide(c run.Command) error {
-	if r, ok := c.(run.NodeResult); ok && r.Err == nil {
+	if r, ok := c.(run.NodeResult); ok && r.Err == nil && r.Inverse == 0 {
 		c = t.vet(r)
 	}
 	d, err := run.Decide(t.s, c, t.e.env())
@@ -80,8 +80,7 @@ func (t *turn) decide(c run.Command) error {
 func (t *turn) plan(x run.Effect) {
 	switch x := x.(type) {
 	case run.Execute:
-		step, ok := t.s.Workflow().Step(x.NodeID)
-		if ok && step.Type.Pure {
+		if _, typ, bad := t.e.target(t.s, x); bad != nil || typ.Pure {
 			t.todo = append(t.todo, x)
 		} else {
 			t.later = append(t.later, x)
@@ -100,7 +99,7 @@ func (t *turn) plan(x run.Effect) {
 func without(list []run.Execute, x run.Abort) []run.Execute {
 	out := list[:0]
 	for _, e := range list {
-		if e.NodeID != x.NodeID || e.Visit != x.Visit || e.Attempt != x.Attempt {
+		if keyOf(e) != (callKey{x.NodeID, x.Visit, x.Attempt, x.Inverse}) {
 			out = append(out, e)
 		}
 	}

@@ -153,6 +153,8 @@ type Mark struct {
 	Draining *DrainMark   `json:"draining,omitzero"`
 	Saved    *SavedMark   `json:"saved,omitzero"`
 	Taken    *int         `json:"taken,omitzero"` // index of a kept signal that was used
+	Plan     *PlanMark    `json:"plan,omitzero"`
+	Inverse  *InverseMark `json:"inverse,omitzero"`
 }
 
 // WaitMark records that a node sleeps until a time, with what it wants to be
@@ -192,6 +194,7 @@ type ClosingMark struct {
 	ParentRunID  string `json:"parentRunId,omitzero"`
 	Error        *Error `json:"error,omitzero"`
 	FailedNodeID string `json:"failedNodeId,omitzero"`
+	Cap          bool   `json:"cap,omitzero"` // a bound of the run was exceeded
 }
 
 // ChildMark records a change of a child run's status.

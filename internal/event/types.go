@@ -37,6 +37,14 @@ const (
 	LogAppended        Type = "log.appended"
 	LoopbackLimit      Type = "workflow.loopback-limit"
 	CapBreached        Type = "cap.breached"
+
+	CompensationRequested Type = "compensation.requested"
+	CompensationStarted   Type = "compensation.started"
+	CompensationCompleted Type = "compensation.completed"
+	CompensationFailed    Type = "compensation.failed"
+	CompensationPaused    Type = "compensation.paused"
+	CompensationManual    Type = "compensation.manual-intervention-required"
+	AuthorizationDecided  Type = "authorization.decided"
 )
 
 // Tier says in which stream modes beside debug an event appears.
@@ -113,7 +121,7 @@ var registry = []Row{
 	{"workflow-chain.event", "core.workflowChain.event", Debug},
 	{"workflow-chain.confidence-escalated", "core.workflowChain.confidence-escalated", Debug},
 	{"connector.authorized", "", Debug}, {"connector.auth-expired", "connector.auth_expired", Debug},
-	{"authorization.decided", "", Debug}, {"negotiation.decided", "", Debug},
+	{AuthorizationDecided, "", Debug}, {"negotiation.decided", "", Debug},
 	{"proposal.created", "", Debug}, {"proposal.activated", "", Debug},
 	{"goal.evaluated", "", Debug}, {"goal.closed", "", Debug}, {"import.applied", "", Debug},
 	{"voice.speech-start", "voice.speech_start", Debug}, {"voice.transcript", "", Debug},
@@ -121,9 +129,9 @@ var registry = []Row{
 	{"voice.turn-commit", "voice.turn_commit", Debug},
 	{"voice.synthesis-chunk", "voice.synthesis_chunk", Debug},
 	{"voice.barge-in", "voice.barge_in", Debug}, {"voice.cancelled", "", Debug},
-	{"compensation.requested", "", Debug}, {"compensation.started", "", Debug},
-	{"compensation.completed", "", Debug}, {"compensation.failed", "", Debug}, {"compensation.paused", "", Debug},
-	{"compensation.manual-intervention-required", "compensation.manual_intervention_required", Debug},
+	{CompensationRequested, "", Debug}, {CompensationStarted, "", Debug},
+	{CompensationCompleted, "", Debug}, {CompensationFailed, "", Debug}, {CompensationPaused, "", Debug},
+	{CompensationManual, "compensation.manual_intervention_required", Debug},
 }
 
 var (
@@ -162,7 +170,8 @@ func LookupV1(name string) (Row, bool) {
 // Rows returns the registry in its own order. The caller must not change it.
 func Rows() []Row { return registry }
 
-// Terminal reports whether t ends a run: exactly one such event closes a log.
+// Terminal reports whether t ends a run: a log has at most one such event, and
+// nothing follows it but the undoing of the run's effects.
 func (t Type) Terminal() bool {
 	return t == RunCompleted || t == RunFailed || t == RunCancelled
 }

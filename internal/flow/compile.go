@@ -31,6 +31,8 @@ type Workflow struct {
 	Order []int // all steps in the order in which ready ones start
 	Sinks []int // steps without a forward successor, in definition order
 
+	Policy *Policy // when effects are undone; nil for never
+
 	byID         map[string]int
 	variables    map[string]*Variable
 	channels     map[string]*jsonschema.Schema // of values written, where declared
@@ -52,8 +54,9 @@ type Step struct {
 	Rule     string // trigger rule; see the Rule constants
 	In, Out  []int  // links, forward and back, by edge id
 	Bindings []Binding
-	Loops    []int // loops whose body holds this step
-	Routed   bool  // some outgoing link depends on what happened
+	Loops    []int    // loops whose body holds this step
+	Routed   bool     // some outgoing link depends on what happened
+	Inverse  *Inverse // how its effect is undone; nil if nobody has said
 
 	sensitive map[string]bool
 }
@@ -146,12 +149,16 @@ func (w *Workflow) Retries(s *Step) int {
 // Compile validates a parsed definition against the host's node types and
 // builds its graph. The error is an Issues.
 func Compile(def *Definition, raw jsontext.Value, cat Catalog) (*Workflow, error) {
+	return compile(def, raw, cat, false)
+}
+
+func compile(def *Definition, raw jsontext.Value, cat Catalog, strict bool) (*Workflow, error) {
 	sum := sha256.Sum256(raw)
 	w := &Workflow{
 		Def: def, Raw: raw, Digest: hex.EncodeToString(sum[:]),
 		byID: map[string]int{}, variables: map[string]*Variable{},
 	}
-	c := &compiler{w: w, cat: cat, raw: raw}
+	c := &compiler{w: w, cat: cat, raw: raw, strict: strict}
 	c.definition()
 	c.steps()
 	c.links()
@@ -168,12 +175,14 @@ func Compile(def *Definition, raw jsontext.Value, cat Catalog) (*Workflow, error
 }
 
 // Load parses and compiles in one go, giving lines of the original text.
-func Load(data []byte, cat Catalog) (*Workflow, error) {
+func Load(data []byte, cat Catalog) (*Workflow, error) { return load(data, cat, false) }
+
+func load(data []byte, cat Catalog, strict bool) (*Workflow, error) {
 	def, raw, err := Parse(data)
 	if err != nil {
 		return nil, err
 	}
-	w, err := Compile(def, raw, cat)
+	w, err := compile(def, raw, cat, strict)
 	return w, placed(data, err)
 }
 
@@ -181,7 +190,7 @@ func Load(data []byte, cat Catalog) (*Workflow, error) {
 // the protocol's schema down to the members that have no effect here, because it
 // is served again as it came, and say nothing that can never come true.
 func Check(data []byte, cat Catalog) (*Workflow, error) {
-	w, err := Load(data, cat)
+	w, err := load(data, cat, true)
 	if err != nil {
 		return nil, err
 	}

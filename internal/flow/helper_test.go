@@ -22,6 +22,7 @@ func catalog() types {
 	t := types{}
 	for _, n := range []node.Type{
 		{ID: "test.task"},
+		{ID: "test.needs", Requires: []string{"aiProviders"}},
 		{ID: "test.sum", Sensitive: []string{"total"}, ConfigSchema: json.RawMessage(
 			`{"type":"object","required":["of"],"properties":{"of":{"type":"array","items":{"type":"number"}}},"additionalProperties":false}`)},
 		{ID: "test.odd", ConfigSchema: json.RawMessage(`{"type":7}`)},

@@ -47,6 +47,7 @@ type compiler struct {
 	w      *Workflow
 	cat    Catalog
 	raw    jsontext.Value
+	strict bool // somebody hands the definition in: nothing has been read past before
 	issues Issues
 }
 
@@ -101,13 +102,7 @@ func (c *compiler) settings() {
 	if s.LogLevel != "" && !oneOf(s.LogLevel, "debug", "info", "warn", "error") {
 		c.fail("settings.logLevel", "%q is not one of debug, info, warn, error", s.LogLevel)
 	}
-	if len(s.Compensation) > 0 {
-		// A policy that would never be honoured must not be accepted.
-		c.issues = append(c.issues, Issue{
-			Field: "settings.compensation", Capability: "compensation",
-			Message: "this host does not provide the capability compensation",
-		})
-	}
+	c.policy()
 	if m := d.Metadata.ComplianceConfig; m != nil && m.MaskingMode != "" &&
 		!oneOf(m.MaskingMode, "mask", "omit", "hash", "passthrough") {
 		c.fail("metadata.complianceConfig.maskingMode", "%q is not one of mask, omit, hash, passthrough", m.MaskingMode)
@@ -219,12 +214,12 @@ func (c *compiler) steps() {
 		w.Steps[i] = Step{Index: i, Node: n, Rule: AllSuccess}
 		c.nodeSettings(field, &w.Steps[i])
 		c.nodeType(field, &w.Steps[i])
-		if n.IrreversibleEffect && len(n.Compensation) > 0 {
-			c.fail(field, "irreversibleEffect and compensation exclude each other")
-		}
 		if n.OutputRole != "" && !oneOf(n.OutputRole, "primary", "secondary") {
 			c.fail(field+".outputRole", "%q is not primary or secondary", n.OutputRole)
 		}
+	}
+	for i := range w.Steps { // a mapping may name any node
+		c.inverse("nodes["+strconv.Itoa(i)+"]", &w.Steps[i])
 	}
 }
 

@@ -43,12 +43,11 @@ func TestIssues(t *testing.T) {
 		"group":        {workflow("groups", `[{"id":"","name":"g","nodeIds":[],"position":{"x":0,"y":0},"size":{"width":1,"height":1}}]`), []finding{{"groups[0].id", 11, ""}}},
 
 		// Settings.
-		"timeout":      {workflow("settings", `{"timeout":-1}`), []finding{{"settings.timeout", 10, "negative"}}},
-		"retries":      {workflow("settings", `{"maxRetries":101}`), []finding{{"settings.maxRetries", 10, "0 to 100"}}},
-		"loop bound":   {workflow("settings", `{"maxLoopbackIterations":-1}`), []finding{{"settings.maxLoopbackIterations", 10, "at least 1"}}},
-		"log level":    {workflow("settings", `{"logLevel":"loud"}`), []finding{{"settings.logLevel", 10, `"loud"`}}},
-		"compensation": {workflow("settings", `{"compensation":{"mode":"auto"}}`), []finding{{"settings.compensation", 10, "does not provide"}}},
-		"masking":      {workflow("metadata", `{"complianceConfig":{"maskingMode":"blur"}}`), []finding{{"metadata.complianceConfig.maskingMode", 9, `"blur"`}}},
+		"timeout":    {workflow("settings", `{"timeout":-1}`), []finding{{"settings.timeout", 10, "negative"}}},
+		"retries":    {workflow("settings", `{"maxRetries":101}`), []finding{{"settings.maxRetries", 10, "0 to 100"}}},
+		"loop bound": {workflow("settings", `{"maxLoopbackIterations":-1}`), []finding{{"settings.maxLoopbackIterations", 10, "at least 1"}}},
+		"log level":  {workflow("settings", `{"logLevel":"loud"}`), []finding{{"settings.logLevel", 10, `"loud"`}}},
+		"masking":    {workflow("metadata", `{"complianceConfig":{"maskingMode":"blur"}}`), []finding{{"metadata.complianceConfig.maskingMode", 9, `"blur"`}}},
 
 		// Variables.
 		"nameless variable": {workflow("variables", list(`{"name":"","type":"string"}`)), []finding{{"variables[0].name", 9, "empty"}}},
@@ -173,10 +172,11 @@ func numbered(text string) string {
 // What the host lacks is told apart from what is wrong.
 func TestIssuesNameTheCapability(t *testing.T) {
 	for text, want := range map[string]string{
-		workflow("settings", `{"compensation":{}}`):                            "compensation",
-		workflow("nodes", list(nodeOf("a", "core.dispatch", "{}", "{}"))):      "agents.dispatch",
-		workflow("nodes", list(nodeOf("a", "core.ai.callPrompt", "{}", "{}"))): "aiProviders",
-		workflow("nodes", list(nodeOf("a", "acme.fly", "{}", "{}"))):           "",
+		undoing(`{"triggers":["node-failure"]}`, `{"nodeTypeId":"core.dispatch"}`): "agents.dispatch",
+		undoing(`{"triggers":["node-failure"]}`, `{"nodeTypeId":"test.needs"}`):    "aiProviders",
+		workflow("nodes", list(nodeOf("a", "core.dispatch", "{}", "{}"))):          "agents.dispatch",
+		workflow("nodes", list(nodeOf("a", "core.ai.callPrompt", "{}", "{}"))):     "aiProviders",
+		workflow("nodes", list(nodeOf("a", "acme.fly", "{}", "{}"))):               "",
 	} {
 		_, err := flow.Check([]byte(text), catalog())
 		if is := issuesOf(t, err); is[0].Capability != want {

@@ -45,6 +45,11 @@ func isNotPaused(status string) bool { return status != run.Paused }
 
 // answered looks for the answer of an earlier attempt in a run's log.
 func (h *Host) answered(ctx context.Context, a attempt, id ids.Run, nodeID string) (string, bool, error) {
+	return h.recorded(ctx, a, id, func(e *event.Event) bool { return e.NodeID == nodeID })
+}
+
+// recorded looks for an event that an earlier attempt has left in a run's log.
+func (h *Host) recorded(ctx context.Context, a attempt, id ids.Run, of func(*event.Event) bool) (string, bool, error) {
 	if !a.again {
 		return "", false, nil
 	}
@@ -57,7 +62,7 @@ func (h *Host) answered(ctx context.Context, a attempt, id ids.Run, nodeID strin
 			return "", false, err
 		}
 		for i := range events {
-			if events[i].NodeID == nodeID && a.marks(&events[i]) {
+			if of(&events[i]) && a.marks(&events[i]) {
 				return row.Status, true, nil
 			}
 		}
@@ -76,8 +81,11 @@ func (a attempt) marks(e *event.Event) bool {
 	p, err := event.Read[struct {
 		X struct {
 			event.ResolutionX
-			Signal event.ResolutionX `json:"signal"`
+			Signal  event.ResolutionX `json:"signal"`
+			Plan    event.ResolutionX `json:"plan"`
+			Inverse event.ResolutionX `json:"inverse"`
 		} `json:"x-fermata"`
 	}](e.Payload)
-	return err == nil && (p.X.Request == a.mark || p.X.Signal.Request == a.mark)
+	return err == nil && (p.X.Request == a.mark || p.X.Signal.Request == a.mark ||
+		p.X.Plan.Request == a.mark || p.X.Inverse.Request == a.mark)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json"
 )
@@ -49,6 +50,9 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 		}),
 		"runList": record("witnessable-gated", map[string]any{
 			"maxPageSize": h.cfg.Limits.MaxPageSize, "filters": []string{"workflowId", "status"},
+		}),
+		"compensation": record("witnessable-gated", map[string]any{
+			"profileVersion": flow.CompensationProfile, "orderingModels": []string{flow.ReverseCompletion}, "manualIntervention": true,
 		}),
 		"extensions": map[string]any{
 			"fermata.host": map[string]any{"path": "/host/fermata/"},

@@ -29,6 +29,7 @@ type Log struct {
 	watch *engine.Watch
 	after int64
 	live  bool
+	past  bool // the run has ended, and its effects are being undone
 }
 
 // OpenLog begins to follow a run behind a sequence (-1 for all of it). Close
@@ -60,8 +61,8 @@ func (l *Log) Cause(err error) error {
 func (l *Log) Next(ctx context.Context, wait <-chan time.Time) ([]event.Event, error) {
 	for {
 		events, more, ok := l.watch.After(l.after)
-		if !ok {
-			l.live = false
+		if !ok || l.past {
+			l.live = false // whether more is to come, the row says
 		}
 		if !l.live {
 			// Whatever is published from here on closes more.
@@ -74,11 +75,11 @@ func (l *Log) Next(ctx context.Context, wait <-chan time.Time) ([]event.Event, e
 			}
 			// A cursor ahead of the log is never live: the run may end before it
 			// is reached, and then the store is what says so.
-			l.live = l.after == row.Seq
+			l.live, l.past = l.after == row.Seq, run.Terminal(row.Status)
 			if len(read) > 0 {
 				return read, nil
 			}
-			if run.Terminal(row.Status) {
+			if rest(&row) {
 				return nil, ErrEnded
 			}
 		} else if len(events) > 0 {
@@ -102,8 +103,8 @@ type sentinel string
 
 func (s sentinel) Error() string { return string(s) }
 
-// ErrShutdown ends a log because the host stops; ErrEnded because the run is
-// over and nothing lies behind the cursor.
+// ErrShutdown ends a log because the host stops; ErrEnded because the run is over,
+// nothing of it is being undone and nothing lies behind the cursor.
 const (
 	ErrShutdown = sentinel("the host is shutting down")
 	ErrEnded    = sentinel("the run has ended")
@@ -119,7 +120,8 @@ type Page struct {
 
 // Poll reads what follows a sequence (-1 for all), waiting for something up to
 // timeout (spec v2 events.md §Poll). A run is called terminal only with its last
-// event in the page or behind the cursor.
+// event in the page or behind the cursor. While a terminal run is undone, a poll
+// behind that event waits for the next one like any other.
 func (h *Host) Poll(ctx context.Context, c identity.Caller, id ids.Run, after int64, timeout time.Duration) (Page, error) {
 	if err := h.admit(c, identity.RunsRead, id); err != nil { // whether it is there, the log says
 		return Page{}, err
@@ -135,7 +137,7 @@ func (h *Host) Poll(ctx context.Context, c identity.Caller, id ids.Run, after in
 			return Page{}, err
 		}
 		page := pageOf(row, events, after)
-		if len(events) > 0 || run.Terminal(row.Status) {
+		if len(events) > 0 || rest(&row) {
 			return page, nil
 		}
 		select {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -155,7 +156,7 @@ func summary(r *store.Run) run.Snapshot {
 		RunID: r.ID.String(), WorkflowID: r.WorkflowID, Status: r.Status, Owner: r.Owner,
 		EventLogSchemaVersion: eraOf(r), EngineVersion: event.EngineVersion, CurrentNodeID: r.CurrentNode,
 		StartedAt: run.Stamp(r.StartedAt), CompletedAt: run.Stamp(r.CompletedAt), Tags: r.Tags,
-		Error: publicError(r.Error),
+		Error: publicError(r.Error), CompensationStatus: cmp.Or(r.Compensation, run.UndoNone),
 	}
 }
 

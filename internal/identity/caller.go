@@ -16,7 +16,11 @@ const (
 	WorkflowsWrite   = "fermata:workflows:write"
 	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"
-	allScopes        = "*"
+
+	// CompensationOperate is not implied by any other: who may start or end a run
+	// may not for that reason decide how its effects are undone.
+	CompensationOperate = "fermata:compensation:operate"
+	allScopes           = "*"
 )
 
 // Caller is an authenticated party. Its memberships are those of the moment at

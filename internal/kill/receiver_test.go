@@ -22,6 +22,7 @@ type receiver struct {
 
 	mu    sync.Mutex
 	open  int // connections
+	came  int // calls so far
 	sites map[site]*calls
 }
 
@@ -35,6 +36,7 @@ type calls struct {
 	count  map[string]int
 	within map[string]bool // being answered now
 	sealed map[string]bool // the run's log said that the visit is over
+	first  int             // when the first of them came, counted over all sites
 }
 
 func newReceiver(t testing.TB) *receiver {
@@ -121,6 +123,9 @@ func (r *receiver) enter(at site, key string) int {
 	if c.within[key] {
 		r.t.Errorf("%v: two live calls with key %s", at, key)
 	}
+	if r.came++; c.first == 0 {
+		c.first = r.came
+	}
 	if c.count[key] == 0 {
 		c.keys = append(c.keys, key)
 	}
@@ -154,6 +159,25 @@ func (r *receiver) keys(at site) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.site(at).keys)
+}
+
+// shares reports whether two sites have called with one key.
+func (r *receiver) shares(a, b site) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.site(a).keys {
+		if r.site(b).count[k] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// before reports whether the first call of one site came ahead of the other's.
+func (r *receiver) before(a, b site) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.site(a).first < r.site(b).first
 }
 
 // tags are the runs that have called.

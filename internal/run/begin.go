@@ -36,7 +36,7 @@ func (t *turn) admit(step *flow.Step) bool {
 	t.say(event.CapBreached, step.Node.ID, event.Breach{
 		Kind: "node-executions", Limit: int64(limit), Observed: int64(t.s.Executions + 1), NodeID: step.Node.ID,
 	})
-	t.fail(*fault(problem.RecursionLimitExceeded, "the run reached its limit of %d node executions", limit), step.Node.ID)
+	t.breach(*fault(problem.RecursionLimitExceeded, "the run reached its limit of %d node executions", limit), step.Node.ID)
 	return false
 }
 

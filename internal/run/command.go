@@ -35,6 +35,7 @@ type NodeResult struct {
 	Err     *node.Error // nil for success
 	Writes  []node.Write
 	Logs    []node.LogLine
+	Inverse int // the action of the plan whose call it was; 0 for the node's own
 }
 
 // NodeChunk is a piece of output streamed by an executing call.
@@ -90,6 +91,7 @@ type Recover struct{ Alive []Call }
 type Call struct {
 	NodeID         string
 	Visit, Attempt int
+	Inverse        int // as NodeResult
 }
 
 // Cancel asks the run to end.
@@ -117,6 +119,7 @@ func (Tick) command()       {}
 func (Recover) command()    {}
 func (Cancel) command()     {}
 func (Pause) command()      {}
+func (Operate) command()    {}
 func (Resume) command()     {}
 
 // Effect is something the shell must do once the events are durable (pure
@@ -132,6 +135,15 @@ type Execute struct {
 	Inputs  map[string]jsontext.Value
 	Wake    *Wake
 	Saved   jsontext.Value
+	Inverse *Inverse // set for a call that undoes the effect of the node's visit
+}
+
+// Inverse is what sets a call that undoes something apart: another type's code is
+// called, under a name of its own.
+type Inverse struct {
+	Order     int
+	TypeID    string
+	EffectKey string
 }
 
 // StartChild asks for a child run. It is created in the same transaction as
@@ -151,6 +163,7 @@ type Abort struct {
 	NodeID  string
 	Visit   int
 	Attempt int
+	Inverse int // as NodeResult
 }
 
 func (Execute) effect()     {}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/problem"
 )
 
@@ -11,6 +12,11 @@ import (
 // have ended.
 func (t *turn) fail(e event.Error, nodeID string) {
 	t.end(event.ClosingMark{Kind: "fail", Error: &e, FailedNodeID: nodeID}, "run-failed")
+}
+
+// breach is fail for a run that has exceeded one of its bounds.
+func (t *turn) breach(e event.Error, nodeID string) {
+	t.end(event.ClosingMark{Kind: "fail", Error: &e, FailedNodeID: nodeID, Cap: true}, "run-failed")
 }
 
 func (t *turn) end(c event.ClosingMark, reason string) {
@@ -35,11 +41,17 @@ func (t *turn) close() { t.final(t.s.Closing) }
 func (t *turn) final(c *event.ClosingMark) {
 	if c.Kind == "fail" {
 		t.because(event.RunFailed, "", event.Failed{Error: *c.Error, FailedNodeID: c.FailedNodeID, DurationMs: t.elapsed()})
+		trigger := flow.OnNodeFailure
+		if c.Cap {
+			trigger = flow.OnCapBreach
+		}
+		t.undo(trigger, "")
 		return
 	}
 	t.because(event.RunCancelled, "", event.Cancelled{
 		Reason: c.Reason, CancelledBy: c.By, DurationMs: t.elapsed(), ParentRunID: c.ParentRunID,
 	})
+	t.undo(flow.OnRunCancel, "")
 }
 
 func (t *turn) cancel(c Cancel) error {
@@ -123,6 +135,7 @@ func (t *turn) resume(c Resume) error {
 func (t *turn) recover(c Recover) {
 	s := t.s
 	if s.Ended != "" {
+		t.undoAgain(c.Alive)
 		return
 	}
 	for i, n := range s.Nodes {
@@ -130,7 +143,7 @@ func (t *turn) recover(c Recover) {
 			continue
 		}
 		step := &s.wf.Steps[i]
-		if slices.Contains(c.Alive, Call{step.Node.ID, n.Visit, n.Attempt}) {
+		if slices.Contains(c.Alive, Call{step.Node.ID, n.Visit, n.Attempt, 0}) {
 			continue
 		}
 		if step.Type.Pure {

@@ -26,7 +26,11 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	case Start:
 		err = t.start(c)
 	case NodeResult:
-		t.result(c)
+		if c.Inverse > 0 {
+			t.undone(c)
+		} else {
+			t.result(c)
+		}
 	case NodeChunk:
 		t.chunk(c)
 	case Resolve:
@@ -43,6 +47,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		err = t.pause(c)
 	case Resume:
 		err = t.resume(c)
+	case Operate:
+		err = t.operate(c)
 	default:
 		err = errors.New("run: unknown command")
 	}

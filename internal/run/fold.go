@@ -49,6 +49,10 @@ var folds = map[event.Type]func(*State, *event.Event) error{
 	event.VariableChanged:    foldVariable,
 	event.ChannelWritten:     foldChannel,
 	event.LogAppended:        foldMark,
+
+	event.CompensationRequested: foldUndoRequested,
+	event.CompensationStarted:   foldUndoStarted,
+	event.CompensationCompleted: foldUndoCompleted,
 }
 
 func foldStarted(s *State, e *event.Event) error {
@@ -178,6 +182,7 @@ func foldNodeCompleted(s *State, e *event.Event) error {
 		}
 	}
 	s.finish(step, n, Done, e.Time)
+	s.committed(step, n)
 	s.route(step, Success, p.X)
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 )
 
 func foldRequested(s *State, e *event.Event) error {
+	if s.Ended != "" {
+		return s.foldGate(e)
+	}
 	_, n, err := s.subject(e)
 	if err != nil {
 		return err
@@ -103,6 +106,9 @@ func (i *Interrupt) say(s Said) {
 func principal(s *event.Subject) string { return s.Issuer + " " + s.SubjectID }
 
 func foldResolution(s *State, e *event.Event) error {
+	if s.Ended != "" {
+		return s.foldPassed(e)
+	}
 	_, n, err := s.subject(e)
 	if err != nil {
 		return err
@@ -175,6 +181,10 @@ func foldMark(s *State, e *event.Event) error {
 		s.Closing = m.Closing
 	case m.Child != nil:
 		s.child(m.Child)
+	case m.Plan != nil:
+		s.foldPlan(m.Plan)
+	case m.Inverse != nil:
+		return s.foldInverse(m.Inverse, e.Time)
 	}
 	if e.NodeID == "" {
 		return nil

@@ -14,6 +14,9 @@ import (
 
 // resolve answers a node's interrupt (spec v2 interrupt.md §Resolve surfaces).
 func (t *turn) resolve(c Resolve) error {
+	if g := t.s.gate(c.NodeID, c.InterruptID); g != nil {
+		return t.pass(g, c)
+	}
 	i, err := t.s.Open(c.NodeID, c.InterruptID)
 	if problem.Is(err, problem.NotFound) && t.early(c) {
 		return t.keep(c)
@@ -43,6 +46,9 @@ func (t *turn) resolve(c Resolve) error {
 // answers; an id proves that it was asked once (spec v2 interrupt.md §Errors).
 func (s *State) Open(nodeID string, id ids.Run) (*Interrupt, error) {
 	_, n, ok := s.node(nodeID)
+	if g := s.gate(nodeID, id); g != nil {
+		return g.Interrupt, nil
+	}
 	switch {
 	case !ok:
 		return nil, problem.New(problem.NotFound, "no such node in this run").With("nodeId", nodeID)

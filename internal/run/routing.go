@@ -114,7 +114,7 @@ func (t *turn) loopLimit(o *overrun) {
 	id := t.s.wf.Steps[o.loop.Header].Node.ID
 	t.say(event.LoopbackLimit, id, event.Loopback{NodeID: id, Iterations: o.count, Limit: o.limit})
 	t.because(event.CapBreached, id, event.Breach{Kind: "loop-iterations", Limit: int64(o.limit), Observed: int64(o.count), NodeID: id})
-	t.fail(*fault(problem.LoopLimitExceeded, "the loop at node %s may start over %d times", id, o.limit), id)
+	t.breach(*fault(problem.LoopLimitExceeded, "the loop at node %s may start over %d times", id, o.limit), id)
 }
 
 // leaveBody lets go of whatever else is still at work in a loop that starts over,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -93,6 +94,12 @@ func (w *world) effect(x run.Effect) {
 	w.t.Helper()
 	switch x := x.(type) {
 	case run.Execute:
+		if v := x.Inverse; v != nil {
+			w.pending["undo "+x.NodeID] = x
+			w.effects = append(w.effects, fmt.Sprintf("undo %s visit %d attempt %d by %s as %s with %s",
+				x.NodeID, x.Visit, x.Attempt, v.TypeID, v.EffectKey, run.EncodeObject(x.Inputs)))
+			return
+		}
 		step, _ := w.wf.Step(x.NodeID)
 		if !step.Type.Pure {
 			w.pending[x.NodeID] = x
@@ -102,10 +109,14 @@ func (w *world) effect(x run.Effect) {
 			w.t.Fatal(err)
 		}
 	case run.Abort:
-		if p, ok := w.pending[x.NodeID]; ok && p.Attempt == x.Attempt && p.Visit == x.Visit {
-			delete(w.pending, x.NodeID)
+		what := x.NodeID
+		if x.Inverse > 0 {
+			what = "undo " + what
 		}
-		w.effects = append(w.effects, "abort "+x.NodeID)
+		if p, ok := w.pending[what]; ok && p.Attempt == x.Attempt && p.Visit == x.Visit {
+			delete(w.pending, what)
+		}
+		w.effects = append(w.effects, "abort "+what)
 	case run.StartChild:
 		w.effects = append(w.effects, "start child of "+x.NodeID+" "+x.WorkflowID+" "+string(run.EncodeObject(x.Inputs)))
 	case run.CancelChild:
@@ -174,7 +185,11 @@ func (w *world) finish(nodeID string, r node.Result, err *node.Error) {
 		w.t.Fatalf("node %s is not being executed", nodeID)
 	}
 	delete(w.pending, nodeID)
-	if e := w.decide(run.NodeResult{NodeID: nodeID, Visit: x.Visit, Attempt: x.Attempt, Result: r, Err: err}); e != nil {
+	c := run.NodeResult{NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Result: r, Err: err}
+	if x.Inverse != nil {
+		c.Inverse = x.Inverse.Order
+	}
+	if e := w.decide(c); e != nil {
 		w.t.Fatal(e)
 	}
 }
@@ -247,6 +262,8 @@ var emitted = []event.Type{
 	event.ApprovalRequested, event.ApprovalGranted, event.ApprovalRejected, event.ClarificationRequested, event.ClarificationResolved,
 	event.InterruptResolved, event.ChannelWritten, event.OutputChunk, event.VariableChanged, event.LogAppended,
 	event.LoopbackLimit, event.CapBreached,
+	event.CompensationRequested, event.CompensationStarted, event.CompensationCompleted, event.CompensationFailed,
+	event.CompensationPaused, event.CompensationManual, event.AuthorizationDecided,
 }
 
 // TestScripts runs every script of testdata: a workflow, commands, and the
@@ -302,7 +319,7 @@ func runScript(t *testing.T, path string) {
 		for _, x := range w.effects {
 			fmt.Fprintf(&out, "effect: %s\n", x)
 		}
-		fmt.Fprintf(&out, "= %s%s\n", w.s.Status(), suffix(w.s.CurrentNode()))
+		fmt.Fprintf(&out, "= %s%s%s\n", w.s.Status(), suffix(w.s.CurrentNode()), undoing(w.s))
 		w.check()
 	}
 	if got := out.String(); got != want {
@@ -315,6 +332,22 @@ func runScript(t *testing.T, path string) {
 		}
 		t.Errorf("events differ\n--- got\n%s--- want\n%s", got, want)
 	}
+}
+
+func undoing(s *run.State) string {
+	if s.CompensationStatus() == run.UndoNone {
+		return ""
+	}
+	p := s.Compensation()
+	var b strings.Builder
+	fmt.Fprintf(&b, ", compensation %s:", s.CompensationStatus())
+	for _, x := range p.Attempts {
+		fmt.Fprintf(&b, " %s/%d %s", x.NodeID, x.Attempt, x.Outcome)
+		if x.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", x.Reason)
+		}
+	}
+	return b.String()
 }
 
 func suffix(s string) string {
@@ -356,6 +389,30 @@ func (w *world) command(line string) error {
 		w.finish(arg, node.DoneRaw(m), nil)
 	case "ask": // for something of the author's own key
 		w.finish(arg, node.Suspend(node.Interrupt{Kind: "custom", Key: body, Data: stdjson.RawMessage(`{"customKind":"x"}`)}, nil), nil)
+	case "undone":
+		w.finish("undo "+arg, node.DoneRaw(nil), nil)
+	case "unfit":
+		w.finish("undo "+arg, node.Sleep(w.now.Add(time.Hour), nil), nil)
+	case "undo-fails":
+		w.finish("undo "+arg, node.Result{}, node.Fail("upstream_unavailable", "%s", body))
+	case "undo-retries":
+		w.finish("undo "+arg, node.Result{}, node.Retry("upstream_unavailable", "%s", body))
+	case "undone-late": // of an attempt that is not the newest
+		x := w.pending["undo "+arg]
+		return w.decide(run.NodeResult{NodeID: arg, Visit: x.Visit, Attempt: x.Attempt - 1, Result: node.DoneRaw(nil), Inverse: x.Inverse.Order})
+	case "operate": // ACTION ORDER [TYPE | REASON]
+		order, more, _ := strings.Cut(body, " ")
+		n, err := strconv.Atoi(order)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c := run.Operate{Action: arg, Order: n, By: "urn:test olga"}
+		if arg == run.UndoSubstitute {
+			c.TypeID = more
+		} else {
+			c.Reason = more
+		}
+		return w.decide(c)
 	case "fail":
 		w.finish(arg, node.Result{}, node.Fail("upstream_unavailable", "%s", body))
 	case "retry":

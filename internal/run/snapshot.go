@@ -26,6 +26,7 @@ type Snapshot struct {
 	Variables             jsontext.Value `json:"variables,omitzero"`
 	Channels              jsontext.Value `json:"channels,omitzero"`
 	NodeStates            jsontext.Value `json:"nodeStates,omitzero"`
+	CompensationStatus    string         `json:"compensationStatus"`
 }
 
 // Stamp writes a time the way the wire does; empty for the zero time.
@@ -51,7 +52,7 @@ func (s *State) Snapshot() Snapshot {
 		EventLogSchemaVersion: s.era(), EngineVersion: event.EngineVersion,
 		CurrentNodeID: s.CurrentNode(), StartedAt: Stamp(s.StartedAt), CompletedAt: Stamp(s.CompletedAt),
 		Metadata: s.Metadata, Configurable: s.Configurable,
-		Variables: s.publicVariables(), NodeStates: s.nodeStates(),
+		Variables: s.publicVariables(), NodeStates: s.nodeStates(), CompensationStatus: s.CompensationStatus(),
 	}
 	if s.Error != nil {
 		out.Error = errorObject(s.Error)

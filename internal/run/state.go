@@ -62,6 +62,8 @@ type State struct {
 	FailedNode      string                    `json:"failedNode,omitzero"`
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
+	Commits         []Commit                  `json:"commits,omitzero"` // effects that can be asked to be undone, oldest first
+	Undoing         *Undoing                  `json:"undoing,omitzero"`
 
 	wf         *flow.Workflow
 	maskSecret []byte           // see MaskWith
@@ -253,6 +255,9 @@ func (s *State) Interrupts() []*Interrupt {
 			out = append(out, n.Interrupt)
 		}
 	}
+	if u := s.Undoing; u != nil && u.Gate != nil && u.Gate.Interrupt != nil {
+		out = append(out, u.Gate.Interrupt)
+	}
 	return out
 }
 
@@ -289,6 +294,9 @@ func (s *State) Executing() []Execute {
 		if n.Phase == Executing {
 			out = append(out, Execute{NodeID: s.wf.Steps[i].Node.ID, Visit: n.Visit, Attempt: n.Attempt})
 		}
+	}
+	if a := s.undoCall(); a != nil {
+		out = append(out, Execute{NodeID: a.NodeID, Visit: a.Visit, Attempt: a.Attempt, Inverse: a.call()})
 	}
 	return out
 }

@@ -95,7 +95,7 @@ func (s *State) CurrentNode() string {
 // outside: an answer, a timer, a child's news.
 func (s *State) Parked() bool {
 	if s.Ended != "" {
-		return true
+		return s.undoCall() == nil
 	}
 	if s.Closing != nil {
 		return false // its children are being cancelled: somebody must see to it
@@ -111,7 +111,10 @@ func (s *State) Parked() bool {
 // NextWake is the earliest moment at which Tick would have something to do;
 // zero for never.
 func (s *State) NextWake(lim Limits) time.Time {
-	if s.Ended != "" || s.Paused || s.Seq < 0 {
+	if s.Ended != "" {
+		return s.undoWake()
+	}
+	if s.Paused || s.Seq < 0 {
 		return time.Time{}
 	}
 	var next time.Time

@@ -7,7 +7,11 @@ import (
 )
 
 func (t *turn) tick() {
-	if t.s.Ended != "" || t.s.Paused {
+	if t.s.Ended != "" {
+		t.undoDue()
+		return
+	}
+	if t.s.Paused {
 		return
 	}
 	t.due()
@@ -21,7 +25,7 @@ func (t *turn) due() {
 	if d := s.deadline(t.lim); s.Closing == nil && !d.IsZero() && !t.now.Before(d) {
 		limit := s.maxDuration(t.lim)
 		t.say(event.CapBreached, "", event.Breach{Kind: "run-duration", Limit: limit, Observed: t.elapsed()})
-		t.fail(*fault(problem.RunTimeout, "the run exceeded its time limit of %d ms", limit), "")
+		t.breach(*fault(problem.RunTimeout, "the run exceeded its time limit of %d ms", limit), "")
 		return
 	}
 	for i, n := range s.Nodes {

@@ -26,8 +26,9 @@ var (
 
 // Store is a backend. All of its methods are safe for concurrent use. What it
 // returns may be shared: callers do not modify the bytes. A limit of zero or less
-// means no bound. Runs whose status is completed, failed or cancelled are over:
-// they are never claimed and have no timer.
+// means no bound. Runs whose status is completed, failed or cancelled are over: they
+// are never claimed and have no timer, unless their Compensation is pending or
+// running; then they have owners and timers like any other run.
 type Store interface {
 	Runs() Runs
 	Ownership() Ownership
@@ -98,6 +99,7 @@ type Run struct {
 	CurrentNode     string
 	Parent          ids.Run // zero for a top-level run
 	ParentNode      string
+	Compensation    string // how far its effects have been undone: a compensationStatus; empty for none
 	Notify          bool   // the parent has not taken the newest status into account
 	Tags            []byte // JSON array or nil
 	Owner           []byte // JSON owner block
@@ -118,7 +120,7 @@ type Append struct {
 
 	// Row is the run's row after the step: all of it when creating, else its
 	// changing part (Status, Seq, Epoch, Instance, StartedAt, CompletedAt,
-	// WakeAt, CurrentNode, Notify, Error).
+	// WakeAt, CurrentNode, Compensation, Notify, Error).
 	Row Run
 
 	Events     []event.Event // may be empty: a step may change the row alone

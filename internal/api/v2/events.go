@@ -173,7 +173,14 @@ func (s *stream) send(events []event.Event) (over bool, err error) {
 		}
 		return false, s.out.Comment("alive")
 	}
-	over = events[len(events)-1].Type.Terminal()
+	for i := range events {
+		if events[i].Type.Terminal() {
+			// The stream ends here (spec v2 events.md §SSE frames). Who wants to see
+			// the run undone resumes behind this event.
+			events, over = events[:i+1], true
+			break
+		}
+	}
 	if s.buffer > 0 && s.fold == nil {
 		return over, s.hold(events, over)
 	}

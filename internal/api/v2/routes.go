@@ -54,6 +54,11 @@ func (a *API) routes() []api.Route {
 			}, Handle: a.as(a.getRun),
 		},
 		{
+			Method: "GET", Pattern: "/runs/{runId}/compensation", ID: "getRunCompensation", Spec: "security-defaults.md §Compensation",
+			Summary: "What of a run's effects is undone, and what has come of it.", Protocol: true, Scope: identity.RunsRead,
+			Returns: ok("compensation-projection", "The plan and the attempts."), Handle: a.as(a.getCompensation),
+		},
+		{
 			Method: "POST", Pattern: "/runs/{runId}/cancel", ID: "cancelRun", Spec: "runs.md §Cancel", Protocol: true,
 			Summary: "End a run.", Scope: identity.RunsCancel, Body: &api.Body{Schema: "cancel-request", Optional: true},
 			Returns: ok("cancel-response", "The run has ended, or ends as soon as its children have."),
@@ -170,6 +175,15 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Method: "GET", Pattern: "/host/fermata/host", ID: "getHost", Scope: identity.ManifestRead,
 			Summary: "Which build this is, and which protections its operator has loosened.",
 			Returns: object("What a certification bundle has to record."), Handle: a.as(a.getHost),
+		},
+		{
+			Method: "POST", Pattern: "/host/fermata/runs/{runId}/compensation", ID: "operateCompensation",
+			Scope: identity.CompensationOperate, Summary: "Start, retry, skip, substitute or terminate what undoes a run.",
+			Body: &api.Body{Schema: `{"type":"object","required":["action"],"additionalProperties":false,"properties":{` +
+				`"action":{"type":"string","enum":["start","retry","skip","substitute","terminate"]},"order":{"type":"integer","minimum":1},` +
+				`"nodeTypeId":{"type":"string","minLength":1},"reason":{"type":"string","maxLength":4096}}}`},
+			Returns: map[int]api.Response{200: {Description: "The compensation afterwards.", Schema: "compensation-projection"}},
+			Errors:  []int{409, 413, 415}, Handle: a.as(a.operateCompensation),
 		},
 		{
 			Method: "GET", Pattern: "/host/fermata/live", ID: "live", Summary: "The process is up.",

@@ -13,7 +13,7 @@ import (
 type ownership struct{ s *Store }
 
 // going says which runs can be claimed at all: it matches the partial indexes.
-const going = `status NOT IN ('completed', 'failed', 'cancelled')`
+const going = `(status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'))`
 
 const (
 	// Below and above the live instance are two ranges of an index that holds

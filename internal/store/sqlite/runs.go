@@ -12,7 +12,7 @@ type runs struct{ s *Store }
 // runColumns are the columns that scanRun reads, in its order.
 const runColumns = `tenant, run_id, workflow, workflow_version, status, seq, epoch, instance, wake_at,
 	created_at, started_at, completed_at, current_node, parent_tenant, parent_id, parent_node,
-	notify, tags, owner, error`
+	notify, tags, owner, error, compensation`
 
 func scanRun(r *row) store.Run {
 	var run store.Run
@@ -36,6 +36,7 @@ func scanRun(r *row) store.Run {
 	run.Tags = r.blob()
 	run.Owner = r.blob()
 	run.Error = r.blob()
+	run.Compensation = r.text()
 	return run
 }
 
@@ -51,11 +52,11 @@ func scanRuns(q *query) ([]store.Run, error) {
 
 const (
 	insertRun = `INSERT INTO runs (` + runColumns + `, scope)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	activeInScope = `SELECT run_id FROM runs WHERE tenant = ? AND scope = ?
 		AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`
 	updateRun = `UPDATE runs SET status = ?, seq = ?, epoch = ?, instance = ?, wake_at = ?,
-		started_at = ?, completed_at = ?, current_node = ?, notify = ?, error = ?
+		started_at = ?, completed_at = ?, current_node = ?, notify = ?, error = ?, compensation = ?
 		WHERE tenant = ? AND run_id = ? AND epoch = ? AND seq = ?`
 	runIsThere = `SELECT 1 FROM runs WHERE tenant = ? AND run_id = ?`
 )
@@ -86,14 +87,14 @@ func putRun(c *conn, a *store.Append) error {
 			text(r.WorkflowID).text(r.WorkflowVersion).text(r.Status).int(r.Seq).int(r.Epoch).
 			optional(r.Instance).time(r.WakeAt).time(r.CreatedAt).time(r.StartedAt).time(r.CompletedAt).
 			text(r.CurrentNode).optional(r.Parent.Tenant).optional(r.Parent.Opaque).text(r.ParentNode).
-			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).optional(a.Scope).change()
+			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).optional(r.Compensation).optional(a.Scope).change()
 		if err == nil && n == 0 {
 			return store.ErrExists
 		}
 		return err
 	}
 	n, err := c.prep(updateRun).text(r.Status).int(r.Seq).int(r.Epoch).optional(r.Instance).
-		time(r.WakeAt).time(r.StartedAt).time(r.CompletedAt).text(r.CurrentNode).bool(r.Notify).blob(r.Error).
+		time(r.WakeAt).time(r.StartedAt).time(r.CompletedAt).text(r.CurrentNode).bool(r.Notify).blob(r.Error).optional(r.Compensation).
 		text(r.ID.Tenant).text(r.ID.Opaque).int(a.Epoch).int(a.ExpectedSeq).change()
 	if err != nil || n == 1 {
 		return err

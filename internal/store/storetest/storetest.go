@@ -59,6 +59,9 @@ func Run(t *testing.T, open Open) {
 		{"claim race", claimRace},
 		{"deregister", deregister},
 		{"next wake", nextWake},
+		{"claim undoing", claimUndoing},
+		{"wake undoing", wakeUndoing},
+		{"undoing row", undoingRow},
 
 		{"workflow versions", workflowVersions},
 		{"workflow list", workflowList},
