@@ -13,6 +13,8 @@ package fermata
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,6 +22,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fermata-run/fermata/client"
 	"github.com/fermata-run/fermata/internal/api/seams"
@@ -35,6 +38,7 @@ import (
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
+	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
 )
@@ -111,6 +115,8 @@ type Config struct {
 	// what cannot be seen from outside. It relaxes a protection.
 	ConformanceSeams bool
 
+	Webhooks Webhooks
+
 	Limits Limits
 }
 
@@ -129,6 +135,26 @@ type directory func(ctx context.Context, p Party) (groups, roles []string, err e
 func (d directory) Memberships(ctx context.Context, s event.Subject) (identity.Membership, error) {
 	groups, roles, err := d(ctx, Party{Issuer: s.Issuer, SubjectID: s.SubjectID, Tenant: s.Tenant, Kind: s.Kind})
 	return identity.Membership{Groups: groups, Roles: roles, Source: "embedder"}, err
+}
+
+// Webhooks say how events are delivered to subscribers. The zero value is a good
+// choice.
+type Webhooks struct {
+	// Allow admits private address ranges to webhooks and callback URLs, and lets
+	// a literal address in one go without TLS. It relaxes a protection; leave it
+	// empty in production.
+	Allow []netip.Prefix
+
+	// RootCAs are the authorities that receivers' certificates are held against;
+	// nil for the system's.
+	RootCAs *x509.CertPool
+
+	MaxAttempts int           // of one delivery; default 10
+	Backoff     time.Duration // before the second attempt, four times as long before each further one; default 2 s
+
+	// DisableAfter is for how long an endpoint must have taken nothing before its
+	// subscription is disabled; default 6 h.
+	DisableAfter time.Duration
 }
 
 // Limits bound what one run and one host may use. Zero means the default.
@@ -156,6 +182,9 @@ type Host struct {
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
+	hooks    *egress.Guard
+	worker   *webhook.Worker
+	courier  *background
 }
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
@@ -176,12 +205,22 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust})}
+	h := &Host{
+		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
+		hooks: egress.New(egress.Options{
+			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
+		}),
+	}
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
 	}
-	if h.catalog, err = newCatalog(append(builtin.All(builtin.Deps{Egress: h.egress}), cfg.Nodes...)); err != nil {
+	if h.catalog, err = newCatalog(builtin.All(builtin.Deps{Egress: h.egress})); err != nil {
 		return nil, err
+	}
+	for _, t := range cfg.Nodes {
+		if err := h.catalog.add(t); err != nil {
+			return nil, err
+		}
 	}
 	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
 		return nil, fmt.Errorf("fermata: %w", err)
@@ -209,9 +248,10 @@ func (h *Host) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
-		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams,
+		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret,
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
@@ -219,12 +259,22 @@ func (h *Host) assemble(ctx context.Context) error {
 	})
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
+	h.worker = webhook.NewWorker(webhook.Config{
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
+		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
+		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
+		// The worker does nothing before the host that it serves is there.
+		Callback: func(ctx context.Context, row store.Run, e *event.Event, id string) ([]byte, error) {
+			return h.host.CallbackBody(ctx, row, e, id)
+		},
+	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(),
+		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
@@ -279,6 +329,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.courier = begin(h.worker.Run)
 	return nil
 }
 
@@ -287,8 +338,10 @@ func (h *Host) Start(ctx context.Context) error {
 // off goes on at the next start.
 func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
+	h.courier.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
+	h.hooks.Close()
 	return errors.Join(err, h.store.Close())
 }
 

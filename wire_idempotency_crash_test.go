@@ -78,7 +78,7 @@ func TestWireCrashBeforeCreate(t *testing.T) {
 // success, and does nothing a second time.
 func TestWireCrashAfterEveryMutation(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := start(t, withWebhooks)
 	s.register(gate("g"))
 	for i, r := range s.host.Routes() {
 		prepare := mutations[r.ID]
@@ -96,7 +96,7 @@ func TestWireCrashAfterEveryMutation(t *testing.T) {
 		if again.header.Get(replayHeader) != "" || again.status >= 300 {
 			t.Errorf("%s: after a crash %d %s", r.ID, again.status, again.body)
 		}
-		for _, member := range []string{"runId", "status", "nodeId", "workflowId", "digest"} {
+		for _, member := range []string{"runId", "status", "nodeId", "workflowId", "digest", "webhookId", "secret", "rotatedAt", "state"} {
 			// A run may have gone on meanwhile, and a version is new only once.
 			if was, is := first.str(member), again.str(member); was != is && r.ID != "resolveInterruptByRun" {
 				t.Errorf("%s: %s %q, then %q", r.ID, member, was, is)

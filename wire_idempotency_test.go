@@ -119,7 +119,15 @@ var mutations = map[string]func(s *server) (path string, body any){
 	"resolveInterruptByRun": func(s *server) (string, any) {
 		return "/runs/" + seg(s.run("g")) + "/interrupts/ok", map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	},
-	"putWorkflow": func(s *server) (string, any) { return "/host/fermata/workflows/new", gate("new") },
+	"registerWebhook": func(s *server) (string, any) {
+		return "/webhooks", map[string]any{"url": "https://hooks.example.com/x", "events": []string{"run.completed"}}
+	},
+	"unregisterWebhook": func(s *server) (string, any) { return "/webhooks/" + seg(s.hook(nil)), nil },
+	"rotateWebhookSecret": func(s *server) (string, any) {
+		return "/webhooks/" + seg(s.hook(standardHook(s.t))) + "/rotate-secret", map[string]any{"secret": standardSecret(2)}
+	},
+	"enableWebhook": func(s *server) (string, any) { return "/host/fermata/webhooks/" + seg(s.hook(nil)) + ":enable", nil },
+	"putWorkflow":   func(s *server) (string, any) { return "/host/fermata/workflows/new", gate("new") },
 	"resolveInterruptByToken": func(s *server) (string, any) {
 		return "/interrupts/" + s.token(s.run("g"), "ok"), map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	},
@@ -140,7 +148,7 @@ var mutations = map[string]func(s *server) (path string, body any){
 // something happens once for a key, whatever has happened in between.
 func TestWireEveryMutationReplays(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := start(t, withWebhooks)
 	s.register(gate("g"))
 	type sent struct {
 		method, path, key string

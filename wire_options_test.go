@@ -47,7 +47,7 @@ func TestWireTagsAndMetadata(t *testing.T) {
 		"eval without suite":  {"mode", `"eval"`, "evalSuiteRef"},
 		"suite without eval":  {"evalSuiteRef", `"s"`, "evalSuiteRef"},
 		"agent without eval":  {"agentId", `"a"`, "agentId"},
-		"callback":            {"callbackUrl", `"https://example.com"`, "callbackUrl"},
+		"callback":            {"callbackUrl", `"https://169.254.169.254/"`, "callbackUrl"},
 		"own tenant":          {"tenantId", `"default"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,7 +96,7 @@ func TestWireAllowNamesTheMethods(t *testing.T) {
 
 // filled fills a route's parameters with something well-formed that is not there.
 func filled(pattern string) string {
-	p := strings.ReplaceAll(pattern, "{runId}", "default~2F0123456789abcdef")
+	p := strings.NewReplacer("{runId}", "default~2F0123456789abcdef", "{webhookId}", "default~2F0123456789abcdef").Replace(pattern)
 	for _, name := range []string{"{workflowId}", "{nodeId}"} {
 		p = strings.ReplaceAll(p, name, "nobody")
 	}

@@ -7,19 +7,32 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
+	"sync"
 	"testing"
 )
 
 // keyBook is a host that notes the key and the body of every request.
 type keyBook struct {
+	mu           sync.Mutex
 	keys, bodies []string
 	answer       func(n int, w http.ResponseWriter)
 }
 
 func (b *keyBook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	b.mu.Lock()
 	b.keys, b.bodies = append(b.keys, r.Header.Get("Idempotency-Key")), append(b.bodies, string(body))
-	b.answer(len(b.keys), w)
+	n := len(b.keys)
+	b.mu.Unlock()
+	b.answer(n, w)
+}
+
+// sent lists the keys that came in.
+func (b *keyBook) sent() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.keys)
 }
 
 // every is each operation that changes something.
@@ -74,18 +87,18 @@ func TestEveryRepeatCarriesTheKeyOfItsCall(t *testing.T) {
 			if err := do(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			if len(book.keys) != 4 {
-				t.Fatalf("sent %d times", len(book.keys))
+			if len(book.sent()) != 4 {
+				t.Fatalf("sent %d times", len(book.sent()))
 			}
-			for i, k := range book.keys {
-				if !form.MatchString(k) || k != book.keys[0] || book.bodies[i] != book.bodies[0] {
-					t.Errorf("sent as %q %s, then as %q %s", book.keys[0], book.bodies[0], k, book.bodies[i])
+			for i, k := range book.sent() {
+				if !form.MatchString(k) || k != book.sent()[0] || book.bodies[i] != book.bodies[0] {
+					t.Errorf("sent as %q %s, then as %q %s", book.sent()[0], book.bodies[0], k, book.bodies[i])
 				}
 			}
 			if err := do(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			if book.keys[4] == book.keys[0] {
+			if book.sent()[4] == book.sent()[0] {
 				t.Error("the next call has the key of the one before")
 			}
 		})
@@ -100,8 +113,8 @@ func TestWithoutKeysNothingIsSentTwice(t *testing.T) {
 		}
 		book := &keyBook{answer: func(int, http.ResponseWriter) { panic(http.ErrAbortHandler) }}
 		c, _ := dial(t, book, WithoutIdempotencyKeys())
-		if err := do(t.Context(), c); !errors.Is(err, ErrUnreachable) || len(book.keys) != 1 || book.keys[0] != "" {
-			t.Errorf("%s: keys %q, %v", name, book.keys, err)
+		if err := do(t.Context(), c); !errors.Is(err, ErrUnreachable) || len(book.sent()) != 1 || book.sent()[0] != "" {
+			t.Errorf("%s: keys %q, %v", name, book.sent(), err)
 		}
 	}
 }
@@ -117,12 +130,12 @@ func TestTheCallersKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if book.keys[0] != key || book.keys[1] != key {
-			t.Errorf("sent %q", book.keys)
+		if book.sent()[0] != key || book.sent()[1] != key {
+			t.Errorf("sent %q", book.sent())
 		}
 		// A read is no operation that a key could name.
-		if _, err := c.GetRun(WithIdempotencyKey(t.Context(), key), testRun); err != nil || book.keys[2] != "" {
-			t.Errorf("a read was sent with %q: %v", book.keys[2], err)
+		if _, err := c.GetRun(WithIdempotencyKey(t.Context(), key), testRun); err != nil || book.sent()[2] != "" {
+			t.Errorf("a read was sent with %q: %v", book.sent()[2], err)
 		}
 	}
 }
@@ -133,8 +146,8 @@ func TestAConflictIsNotRepeated(t *testing.T) {
 		answerJSON(w, 409, `{"error":"interrupt_already_resolved","message":"x"}`)
 	}}
 	c, _ := dial(t, book)
-	if err := every["answer"](t.Context(), c); !IsStatus(err, 409) || len(book.keys) != 1 {
-		t.Errorf("sent %d times, %v", len(book.keys), err)
+	if err := every["answer"](t.Context(), c); !IsStatus(err, 409) || len(book.sent()) != 1 {
+		t.Errorf("sent %d times, %v", len(book.sent()), err)
 	}
 }
 

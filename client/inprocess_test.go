@@ -33,6 +33,8 @@ func TestInProcessOperations(t *testing.T) {
 		case "/host/fermata/workflows/w":
 			w.WriteHeader(http.StatusNoContent)
 		case "/host/fermata/ready": // an empty 200
+		case "/runs/a~2Fb/effects":
+			answerJSON(w, 200, `{"runId":"a/b","effects":[{"effectId":"a/e","nodeId":"n","attempt":1,"keying":"activity-recipe","state":"escaped","at":"2026-01-02T03:04:05.678Z","providerKey":"e"}]}`)
 		default:
 			answerJSON(w, 404, `{"error":"not_found","message":"No."}`)
 		}
@@ -45,6 +47,9 @@ func TestInProcessOperations(t *testing.T) {
 	}
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if l, err := c.GetRunEffects(t.Context(), "a/b"); err != nil || len(l.Effects) != 1 || l.Effects[0].State != "escaped" || l.Effects[0].At.Nanosecond() != 678e6 || len(l.Raw) == 0 {
+		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := c.GetRun(t.Context(), testRun); !IsCode(err, "not_found") {
 		t.Errorf("got %v", err)

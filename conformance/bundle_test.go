@@ -43,7 +43,10 @@ func certifiedReport(t *testing.T) certified {
 			t.Fatal(err)
 		}
 		twoTenants(t, dir)
-		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys,
+		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys, EgressCAFile: trusted(t),
+			Webhooks: fermata.Webhooks{
+				Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: receivers().pool, MaxAttempts: 3, Backoff: 50 * time.Millisecond,
+			},
 			AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}) // where the suite's receivers are
 		url := serve(t, h)
 		c := &certifiedHost

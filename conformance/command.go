@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
@@ -62,12 +63,21 @@ func (t console) run(args []string) int {
 	f.StringVar(&cfg.ReceiverListen, "receiver-listen", "", "address the suite's webhook receiver listens on")
 	f.StringVar(&cfg.ReceiverCA, "receiver-ca", "", "file of the authority under which receivers speak https (see conformance authority)")
 	cert.bind(f)
+	leaf := f.String("receiver-cert", "", "certificate (PEM) the receiver speaks TLS with; the host must trust it")
+	leafKey := f.String("receiver-key", "", "key (PEM) of --receiver-cert")
 	asJSON := f.Bool("json", false, "write the report as JSON")
 	if err := f.Parse(args); err != nil {
 		return ExitUsage
 	}
 	if f.NArg() > 0 {
 		return t.usage("unexpected argument %q", f.Arg(0))
+	}
+	if *leaf != "" || *leafKey != "" {
+		pair, err := tls.LoadX509KeyPair(*leaf, *leafKey)
+		if err != nil {
+			return t.usage("the receiver's certificate: %v", err)
+		}
+		cfg.ReceiverTLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	cfg.APIKey = or(cfg.APIKey, t.getenv("FERMATA_API_KEY"))
 	cfg.OtherAPIKey = or(cfg.OtherAPIKey, or(t.getenv("FERMATA_SECOND_API_KEY"), t.getenv("FERMATA_OTHER_API_KEY")))

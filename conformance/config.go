@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -62,6 +63,10 @@ type Config struct {
 	// With it the suite's receivers speak https, to hosts that trust it.
 	ReceiverCA string
 	authority  *authority
+
+	// ReceiverTLS, if set, has the suite's receivers speak TLS with this
+	// configuration: a certificate for its address whose authority the host trusts.
+	ReceiverTLS *tls.Config
 
 	// Log is told about each result as it comes; nil is silent.
 	Log func(Result)

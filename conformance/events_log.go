@@ -84,7 +84,7 @@ var logChecks = []check{
 				if terminalType(e.Type) {
 					ends++
 				} else if ends > 0 {
-					p.want(strings.HasPrefix(e.Type, "compensation."), "%s follows the end of the run", e.Type)
+					p.want(undoes(e.Type), "%s follows the end of the run", e.Type)
 				}
 			}
 			p.want(ends == 1, "the log of the %s run has %d terminal events: %v", how, ends, types(events))

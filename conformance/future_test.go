@@ -1,19 +1,11 @@
 package conformance_test
 
 import (
-	"bytes"
-	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,146 +96,6 @@ func copyAnswer(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 	_, _ = w.Write(rec.Body.Bytes())
 }
 
-// hooked delivers the events of runs it has seen being created.
-type hooked struct {
-	next  http.Handler
-	fault string
-	mu    sync.Mutex
-	hooks map[string]hook
-	n     int
-}
-
-type hook struct {
-	id, url, secret string
-	events          []string
-}
-
-func (h *hooked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/webhooks") {
-		h.manage(w, r)
-		return
-	}
-	if r.Method != "POST" || r.URL.Path != "/runs" {
-		h.next.ServeHTTP(w, r)
-		return
-	}
-	rec := httptest.NewRecorder()
-	h.next.ServeHTTP(rec, r)
-	if rec.Code == 201 {
-		var made struct{ RunID string }
-		_ = json.Unmarshal(rec.Body.Bytes(), &made)
-		go h.follow(made.RunID)
-	}
-	copyAnswer(w, rec)
-}
-
-func (h *hooked) manage(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if r.Method == "DELETE" {
-		id := strings.ReplaceAll(strings.TrimPrefix(r.URL.Path, "/webhooks/"), "~2F", "/")
-		switch _, ok := h.hooks[id]; {
-		case !strings.HasPrefix(id, "default/"):
-			refuse(w, 403, "id_tenant_mismatch")
-		case !ok:
-			refuse(w, 404, "not_found")
-		default:
-			delete(h.hooks, id)
-			w.Header().Set("OpenWOP-Version", "2.0")
-			w.WriteHeader(204)
-		}
-		return
-	}
-	var b struct {
-		URL, Secret string
-		Events      []string
-	}
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	odd := func(t string) bool { return strings.Contains(t, " ") }
-	if d.Decode(&b) != nil || len(b.Events) == 0 || slices.ContainsFunc(b.Events, odd) || b.URL == "" {
-		refuse(w, 400, "validation_error")
-		return
-	}
-	// It is started for a test: of all that is not public it calls loopback alone.
-	if u, err := url.Parse(b.URL); err != nil || u.Hostname() != "127.0.0.1" && (u.Scheme != "https" || u.Hostname() != "conformance.example") {
-		refuse(w, 400, "webhook_url_rejected")
-		return
-	}
-	h.n++
-	x := hook{id: fmt.Sprintf("default/0123456789abcdef%04d", h.n), url: b.URL, secret: b.Secret, events: b.Events}
-	h.hooks[x.id] = x
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("OpenWOP-Version", "2.0")
-	w.WriteHeader(201)
-	fmt.Fprintf(w, `{"webhookId":%q}`, x.id)
-}
-
-func (h *hooked) follow(run string) {
-	after := int64(-1)
-	for range 50 {
-		path := "/runs/" + strings.ReplaceAll(run, "/", "~2F") + "/events/poll?timeout=1"
-		if after >= 0 {
-			path += fmt.Sprint("&afterSequence=", after)
-		}
-		req := httptest.NewRequest("GET", path, nil)
-		req.Header.Set("Authorization", "Bearer "+testKey)
-		rec := httptest.NewRecorder()
-		h.next.ServeHTTP(rec, req)
-		var g struct {
-			Events     []json.RawMessage
-			IsTerminal bool
-		}
-		_ = json.Unmarshal(rec.Body.Bytes(), &g)
-		for _, doc := range g.Events {
-			var e struct {
-				Type     string
-				Sequence int64
-			}
-			_ = json.Unmarshal(doc, &e)
-			after = e.Sequence
-			h.mu.Lock()
-			for _, x := range h.hooks {
-				if slices.Contains(x.events, e.Type) && (h.fault != "loses" || e.Type != "node.completed") {
-					go h.deliver(x, run, e.Type, doc)
-				}
-			}
-			h.mu.Unlock()
-		}
-		if g.IsTerminal {
-			return
-		}
-	}
-}
-
-func (h *hooked) deliver(x hook, run, typ string, doc []byte) {
-	body := fmt.Appendf(nil, `{"runId":%q,"event":%s}`, run, doc)
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	for range 3 {
-		stamp := fmt.Sprint(time.Now().Unix())
-		m := hmac.New(sha256.New, []byte(x.secret))
-		if h.fault != "unsigned time" {
-			fmt.Fprintf(m, "%s.", stamp)
-		}
-		m.Write(body)
-		req, _ := http.NewRequest("POST", x.url, bytes.NewReader(body))
-		for n, v := range map[string]string{"Webhook-Id": x.id, "Event-Type": typ, "Timestamp": stamp, "Signature-Algorithm": "v1",
-			"Signature": "sha256=" + hex.EncodeToString(m.Sum(nil))} {
-			req.Header.Set("OpenWOP-"+n, v)
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		if res.StatusCode < 300 || h.fault == "gives up" || h.fault == "follows" && res.StatusCode < 400 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
 func record(facets map[string]any) map[string]any {
 	r := map[string]any{"status": "stable", "since": "2.0", "witness": "witnessable-gated"}
 	for k, v := range facets {
@@ -262,11 +114,6 @@ func requestsWithoutKey(next http.Handler) http.Handler {
 	return requests(when("", all), func(r *http.Request) { r.Header.Del("Idempotency-Key") })(next)
 }
 
-func withHooks(next http.Handler, fault string) http.Handler {
-	h := &hooked{next: next, fault: fault, hooks: map[string]hook{}}
-	return answers(when("GET", wellKn), on(200, set("webhooks", record(map[string]any{"signatureAlgorithms": []string{"v1"}}))))(h)
-}
-
 // futureFaults are doubles with one thing wrong, each with the check that sees it.
 var futureFaults = []struct {
 	fault, check string
@@ -275,14 +122,12 @@ var futureFaults = []struct {
 	{"grammar", "idempotency.key-refused", withKeys}, {"forgets", "idempotency.replay", withKeys}, {"marker", "idempotency.replay", withKeys},
 	{"digest", "idempotency.mismatch", withKeys}, {"concurrency", "idempotency.concurrent", withKeys}, {"endpoint", "idempotency.endpoint", withKeys},
 	{"forgets", "idempotency.final-refusal", withKeys}, {"forgets", "idempotency.resolve", withKeys},
-	{"unsigned time", "webhooks.signed", withHooks}, {"loses", "webhooks.complete", withHooks},
-	{"gives up", "webhooks.retried", withHooks}, {"follows", "webhooks.retried", withHooks},
 }
 
 func TestChecksOfCapabilitiesToCome(t *testing.T) {
 	t.Parallel()
 	host := good(t)
-	for prefix, h := range map[string]http.Handler{"idempotency": withKeys(host, ""), "webhooks": withHooks(host, "")} {
+	for prefix, h := range map[string]http.Handler{"idempotency": withKeys(host, "")} {
 		t.Run(prefix, func(t *testing.T) {
 			t.Parallel()
 			r := look(t, serve(t, h), func(c *conformance.Config) { c.Filter, c.Quick = `^(`+prefix+`|effects)\.`, false })

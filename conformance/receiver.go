@@ -15,9 +15,11 @@ import (
 
 // receiver is an endpoint of the suite's own that the host calls.
 type receiver struct {
-	url string
+	url    string
+	verify string // how it answers a verification: empty as it should
 
 	mu    sync.Mutex
+	busy  int // calls being answered
 	got   []delivery
 	tasks []func(*probe)
 }
@@ -29,7 +31,6 @@ const cutOff = 0
 type delivery struct {
 	header http.Header
 	body   []byte
-	status int
 }
 
 // receive starts a receiver that lives as long as the check: over https if the
@@ -44,6 +45,11 @@ func (p *probe) receive(answer func(n int) int) *receiver {
 			return
 		}
 		body, _ := io.ReadAll(io.LimitReader(req.Body, 1<<20))
+		if challenge := text(member(body, "challenge")); challenge != "" && req.Header.Get("OpenWOP-Event-Type") == "" {
+			r.take(req.Header, body, nil)
+			r.answerChallenge(w, body, path)
+			return
+		}
 		status := r.take(req.Header, body, answer)
 		if status == cutOff {
 			panic(http.ErrAbortHandler)
@@ -70,6 +76,9 @@ func (p *probe) receive(answer func(n int) int) *receiver {
 		}
 		srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 		srv.StartTLS()
+	} else if p.s.cfg.ReceiverTLS != nil {
+		srv.TLS = p.s.cfg.ReceiverTLS.Clone()
+		srv.StartTLS()
 	} else {
 		srv.Start()
 	}
@@ -86,19 +95,49 @@ func (p *probe) receive(answer func(n int) int) *receiver {
 
 func (r *receiver) take(h http.Header, body []byte, answer func(int) int) int {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	n := 1
 	for _, d := range r.got {
 		if bytes.Equal(d.body, body) {
 			n++
 		}
 	}
+	r.got = append(r.got, delivery{header: h.Clone(), body: body})
+	r.busy++
+	r.mu.Unlock()
 	status := http.StatusNoContent
 	if answer != nil {
-		status = answer(n)
+		status = answer(n) // which may take its time
 	}
-	r.got = append(r.got, delivery{header: h.Clone(), body: body, status: status})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.busy--
 	return status
+}
+
+// open is how many calls are being answered.
+func (r *receiver) open() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.busy
+}
+
+// answerChallenge answers a verification as the receiver is told to.
+func (r *receiver) answerChallenge(w http.ResponseWriter, body []byte, path string) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.verify {
+	case "silent":
+		_, _ = io.WriteString(w, "{}")
+	case "other":
+		_, _ = io.WriteString(w, `{"challenge":"conformance"}`)
+	case "redirect":
+		w.Header().Set("Location", path+"/elsewhere")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	case "refuse":
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write(body)
+	default:
+		_, _ = w.Write(body)
+	}
 }
 
 func (r *receiver) all() []delivery {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ const (
 // other one becomes a run without effects.
 func seamed(t *testing.T) http.Handler {
 	t.Helper()
-	return start(t, fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey, ConformanceSeams: true,
+	return start(t, fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey, ConformanceSeams: true, EgressCAFile: trusted(t),
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 }
 
@@ -147,7 +148,7 @@ func relayed(times int, change func(n int, h http.Header)) func(to string) http.
 				q, _ := http.NewRequest(r.Method, to, bytes.NewReader(body))
 				q.Header = r.Header.Clone()
 				change(n, q.Header)
-				if res, err = http.DefaultClient.Do(q); err != nil {
+				if res, err = relays.Do(q); err != nil {
 					break
 				}
 				res.Body.Close()
@@ -159,6 +160,9 @@ func relayed(times int, change func(n int, h http.Header)) func(to string) http.
 		})
 	}
 }
+
+// relays is the client that trusts the suite's receivers.
+var relays = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: receivers().pool}}}
 
 func asIs(int, http.Header) {}
 

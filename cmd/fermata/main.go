@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -28,12 +30,20 @@ func main() {
 
 // open makes a host of what the operator has configured.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
+	roots, err := authorities(cfg.WebhookCA)
+	if err != nil {
+		return nil, err
+	}
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		LegacyEvents: cfg.LegacyEvents,
+		Webhooks: fermata.Webhooks{
+			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
+			DisableAfter: cfg.WebhookDisable,
+		},
 		Limits: fermata.Limits{
 			MaxBodyBytes:       cfg.MaxBodyBytes,
 			MaxNodeExecutions:  cfg.MaxNodeExecutions,
@@ -44,6 +54,22 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 			MaxStreams:         cfg.MaxStreams,
 		},
 	})
+}
+
+// authorities reads certificates of authorities from a file; nil for none.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("webhook-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("webhook-ca: %s holds no certificate", file)
+	}
+	return pool, nil
 }
 
 type catalog map[string]*node.Type

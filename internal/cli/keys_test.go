@@ -24,7 +24,7 @@ func TestKeys(t *testing.T) {
 		w.vars["FERMATA_API_KEY"] = made.Key
 		want := []string{"waiting-approval", "completed"}[i]
 		contains(t, w.must("approvals", "resolve", id, "ask", "--action", "accept"), want)
-		if code := w.run("keys", "add"); code != ExitDenied {
+		if code := w.run("keys", "add"); code != 4 {
 			t.Errorf("exit %d", code)
 		}
 		contains(t, w.err.String(), "fermata:keys:write")

@@ -66,6 +66,33 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestRunsEffects(t *testing.T) {
+	w := newWorld(t)
+	w.server()
+	w.must("workflows", "apply", w.file("call.json", workflow("call", "1", "",
+		aNode("out", "core.http.request", `{"url":"http://169.254.169.254/","method":"POST"}`, "{}"), "")))
+	w.must("runs", "start", "call")
+	var list struct{ Runs []struct{ RunID string } }
+	for range 2000 {
+		if err := json.Unmarshal([]byte(w.must("runs", "list", "--status", "failed", "--json")), &list); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Runs) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if len(list.Runs) != 1 {
+		t.Fatal("the run does not fail")
+	}
+	id := list.Runs[0].RunID
+	contains(t, w.must("runs", "effects", id), "EFFECT", "released", "activity-recipe")
+	contains(t, w.must("runs", "effects", id, "--json"), `"state": "released"`, `"providerKey"`)
+	if code := w.run("runs", "effects", "default/0123456789abcdef"); code != 1 {
+		t.Errorf("exit %d", code)
+	}
+}
+
 func TestRuns(t *testing.T) {
 	w := newWorld(t)
 	w.server()

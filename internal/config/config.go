@@ -26,12 +26,17 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
-	AllowEgress      []netip.Prefix // closed ranges that outbound requests may reach
-	EgressCAFile     string         // authorities that outbound https trusts beside the system's; empty for none
-	ConformanceSeams bool           // the suite's way in; a relaxation
+	EgressCAFile     string // authorities that outbound https trusts beside the system's; empty for none
+	ConformanceSeams bool   // the suite's way in; a relaxation
+	SigningKeys      string // public keys that discovery lists; empty for none
 
-	SigningKeys   string        // public keys that discovery lists; empty for none
-	ShutdownGrace time.Duration // from the signal to the end
+	AllowEgress     []netip.Prefix // closed ranges that outbound requests may reach
+	AllowWebhooks   []netip.Prefix // closed ranges that webhooks may be delivered to
+	WebhookCA       string         // file of authorities for receivers' certificates; empty for the system's
+	WebhookAttempts int            // of one delivery
+	WebhookBackoff  time.Duration  // before the second attempt
+	WebhookDisable  time.Duration  // for which an endpoint must have taken nothing before it is disabled
+	ShutdownGrace   time.Duration  // from the signal to the end
 
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.

@@ -64,7 +64,8 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
-		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000, ShutdownGrace: 10 * time.Second,
+		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
+		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -82,10 +83,10 @@ func TestPrecedence(t *testing.T) {
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data": {"/f", "/e", "/g"}, "workflows": {"/f", "/e", "/g"},
 		"mode": {"development", "production", "development"}, "log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
 		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"},
-		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"},
-		"conformance-seams": {"on", "off", "on"},
-		"allow-egress":      {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
-		"legacy-events":     {"on", "off", "on"},
+		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"}, "conformance-seams": {"on", "off", "on"},
+		"legacy-events": {"on", "off", "on"},
+		"allow-egress":  {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
+		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 	}
 	for i := range settings {
 		s := &settings[i]

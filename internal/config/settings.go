@@ -125,6 +125,32 @@ var settings = []Setting{
 		get:   func(c *Config) string { return c.SigningKeys },
 	},
 	{
+		Name: "allow-webhooks", Type: "list", Scope: ServeOnly,
+		Usage: "Private address ranges that webhooks may be delivered to, such as 127.0.0.0/8, without TLS too; a relaxation for development.",
+		set:   func(c *Config, v string) error { return prefixes(&c.AllowWebhooks, v) },
+		get:   func(c *Config) string { return joinPrefixes(c.AllowWebhooks) },
+	},
+	{
+		Name: "webhook-ca", Type: "file", Path: true, Scope: ServeOnly,
+		Usage: "File of certificates (PEM) that receivers of webhooks are held against, in place of the system's.",
+		set:   func(c *Config, v string) error { return folder(&c.WebhookCA, v) },
+		get:   func(c *Config) string { return c.WebhookCA },
+	},
+	number("webhook-attempts", 10, 1, 100, ServeOnly,
+		"Attempts at one delivery before it is given up.", func(c *Config) *int { return &c.WebhookAttempts }),
+	{
+		Name: "webhook-backoff", Type: "duration", Default: "2s", Scope: ServeOnly,
+		Usage: "Wait before the second attempt at a delivery; before each further one it is four times as long, up to six hours.",
+		set:   func(c *Config, v string) error { return duration(&c.WebhookBackoff, v, 10*time.Millisecond, time.Hour) },
+		get:   func(c *Config) string { return formatDuration(c.WebhookBackoff) },
+	},
+	{
+		Name: "webhook-disable-after", Type: "duration", Default: "6h", Scope: ServeOnly,
+		Usage: "How long an endpoint must have taken nothing before its webhook is disabled.",
+		set:   func(c *Config, v string) error { return duration(&c.WebhookDisable, v, time.Second, 30*day) },
+		get:   func(c *Config) string { return formatDuration(c.WebhookDisable) },
+	},
+	{
 		Name: "shutdown-grace", Type: "duration", Default: "10s",
 		Usage: "How long a stop may take before work is cut off; what is cut off goes on at the next start.",
 		set:   func(c *Config, v string) error { return duration(&c.ShutdownGrace, v, 0, time.Hour) },

@@ -45,7 +45,6 @@ var closed4 = spans(
 var closed6 = spans(
 	"::/128", "unspecified",
 	"::1/128", "loopback",
-	"::/96", "IPv4-compatible",
 	"::ffff:0:0:0/96", "IPv4-translated",
 	"64:ff9b:1::/48", "local NAT64", // where the IPv4 sits is known to the network alone
 	"100::/64", "discard",
@@ -54,7 +53,6 @@ var closed6 = spans(
 	"2001:20::/28", "ORCHID",
 	"2001::/23", "protocol assignments",
 	"2001:db8::/32", "documentation",
-	"2002::/16", "6to4",
 	"2620:4f:8000::/48", "AS112",
 	"3fff::/20", "documentation",
 	"5f00::/16", "segment routing",
@@ -67,6 +65,8 @@ var closed6 = spans(
 var (
 	global6 = netip.MustParsePrefix("2000::/3")
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
+	compat4 = netip.MustParsePrefix("::/96")
+	sixto4  = netip.MustParsePrefix("2002::/16")
 )
 
 // closed says why a is not to be called, or "" if it is an ordinary address of
@@ -80,8 +80,13 @@ func closed(a netip.Addr) string {
 	if a.Is4() {
 		return find(closed4, a)
 	}
-	if nat64.Contains(a) {
-		return inner(a, "NAT64")
+	switch {
+	case nat64.Contains(a):
+		return inner(a, 12, "NAT64")
+	case sixto4.Contains(a):
+		return inner(a, 2, "6to4")
+	case compat4.Contains(a) && a != netip.IPv6Unspecified() && a != netip.IPv6Loopback():
+		return inner(a, 12, "IPv4-compatible")
 	}
 	if what := find(closed6, a); what != "" {
 		return what
@@ -90,7 +95,7 @@ func closed(a netip.Addr) string {
 		return "outside global unicast"
 	}
 	if isatap(a) {
-		return inner(a, "ISATAP")
+		return inner(a, 12, "ISATAP")
 	}
 	return ""
 }
@@ -99,9 +104,11 @@ func closed(a netip.Addr) string {
 // mapped form, which the kernel treats as the IPv4 address itself.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-func inner(a netip.Addr, how string) string {
+// inner judges the IPv4 address that a carries from byte at on (RFC 6052, 3056,
+// 4291).
+func inner(a netip.Addr, at int, how string) string {
 	b := a.As16()
-	if what := find(closed4, netip.AddrFrom4([4]byte(b[12:]))); what != "" {
+	if what := find(closed4, netip.AddrFrom4([4]byte(b[at:at+4]))); what != "" {
 		return what + " through " + how
 	}
 	return ""

@@ -23,10 +23,8 @@ func (g *Guard) control(network, address string, _ syscall.RawConn) error {
 
 // CheckAddr reports whether a may be called: nil, or a *Denied.
 func (g *Guard) CheckAddr(a netip.Addr) error {
-	for _, p := range g.allow {
-		if p.Contains(plain(a)) {
-			return nil
-		}
+	if g.admitted(a) {
+		return nil
 	}
 	if what := closed(a); what != "" {
 		return &Denied{Reason: Blocked, Detail: what + " address " + a.String()}

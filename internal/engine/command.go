@@ -59,6 +59,7 @@ func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 		}
 		return Outcome{}, refusal(err)
 	}
+	e.sent(ap)
 	out := Outcome{Status: t.s.Status(), Seq: t.s.Seq, At: t.s.Last}
 	e.takeOver(t)
 	return out, nil

@@ -30,8 +30,16 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 		}
 		return err
 	}
+	a.e.sent(ap)
 	a.row = ap.Row
 	return nil
+}
+
+// sent tells the outbox that a step is durable.
+func (e *Engine) sent(ap *store.Append) {
+	if e.cfg.Outbox != nil {
+		e.cfg.Outbox.Sent(ap)
+	}
 }
 
 // rowIsRight reports whether the stored row already says what it should.
@@ -91,6 +99,9 @@ func (t *turn) append() *store.Append {
 		also := c.append()
 		also.Create = true
 		ap.Also = append(ap.Also, also)
+	}
+	if t.e.cfg.Outbox != nil {
+		t.e.cfg.Outbox.Fill(t.s, ap)
 	}
 	return ap
 }

@@ -149,6 +149,10 @@ func (p *performer) granted(ctx context.Context, k *store.EffectClaim) (store.Ef
 		x, mine, err := p.e.store.Effects().Claim(ctx, *k)
 		switch {
 		case ctx.Err() != nil:
+			if err == nil && mine { // in time, but for nothing
+				x.State = store.EffectReleased
+				p.finish(x)
+			}
 			return x, false, ctx.Err()
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed):
 			return x, false, node.Retry(string(problem.ServiceUnavailable), "this instance executes nothing any more")

@@ -48,11 +48,24 @@ type Config struct {
 	// against its schema.
 	CheckInterrupt func(payload []byte) error
 
+	// Outbox, if set, says what leaves the host because of a step.
+	Outbox Outbox
+
 	// ReconcileEvery is how often the engine looks for work it was not told of:
 	// runs of lost owners, due timers, news of children. Default one second.
 	ReconcileEvery time.Duration
 	// LeaseTTL is how long this instance stays alive between heartbeats.
 	LeaseTTL time.Duration
+}
+
+// Outbox says what leaves the host because of a step of a run: it is queued in
+// the step's own transaction.
+type Outbox interface {
+	// Fill adds to a step what goes out because of its events. s is the run after
+	// it. It is called once for each step, also for those that go along with it.
+	Fill(s *run.State, a *store.Append)
+	// Sent hears that a step, with what goes along with it, is durable.
+	Sent(a *store.Append)
 }
 
 // Engine runs workflows. Make one with New, then Start it.

@@ -30,6 +30,7 @@ type faulty struct {
 	beat   error                                         // of heartbeats and claims
 	claims func(store.EffectClaim) (store.Effect, error) // of effects; nil, or a zero effect, for the store itself
 	ends   func(store.Effect) error
+	after  func() // a claim of an effect
 
 	appends, appendBytes, appendEvents atomic.Int64
 	loaded, loadedEvents, read         atomic.Int64
@@ -55,8 +56,11 @@ type faultyEffects struct {
 
 func (x faultyEffects) Claim(ctx context.Context, k store.EffectClaim) (store.Effect, bool, error) {
 	x.f.mu.Lock()
-	claims := x.f.claims
+	claims, after := x.f.claims, x.f.after
 	x.f.mu.Unlock()
+	if after != nil {
+		defer after()
+	}
 	if claims != nil {
 		if e, err := claims(k); err != nil || e.State != "" {
 			return e, false, err

@@ -44,7 +44,6 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"maxRequestBodyBytes": h.cfg.Limits.MaxBodyBytes,
 		}),
 		"eventLog": record("claims-check", nil),
-		// Nothing is delivered to a callback.
 		"interrupt": record("witnessable-gated", map[string]any{
 			"tokenAlgs": []string{token.HS256}, "refKinds": h.refKinds(),
 		}),
@@ -68,6 +67,10 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways out.
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
+	}
+	if h.cfg.Webhooks.Worker != nil {
+		root["webhooks"] = record("witnessable-gated", h.webhookFacets())
+		root["interrupt"].(map[string]any)["callbackDelivery"] = true
 	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})

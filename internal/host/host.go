@@ -44,6 +44,8 @@ type Config struct {
 
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
+
+	Webhooks Webhooks
 }
 
 // Limits bound what callers may ask for.
@@ -77,6 +79,8 @@ type Host struct {
 	cache   *snapshots
 	keys    *tokenKeys
 	flights flights
+
+	verifying tenantRate
 }
 
 // New makes a host.

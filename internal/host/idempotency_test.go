@@ -274,6 +274,21 @@ func TestRetention(t *testing.T) {
 		l.wants(t, k, said(&n, "done"), "done", false)
 	}
 	sample := keyedBy(aKey+"0aa", "d")
+	ran := l.eng.NewID("acme")
+	_, _, err := l.db.Effects().Claim(t.Context(), store.EffectClaim{
+		Tenant: "acme", ID: "effect-0123456789", Run: ran, NodeID: "n", Keying: "activity-recipe",
+		Instance: l.eng.Instance(), At: c.Now(), ExpiresAt: c.Now().Add(30 * 24 * time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempts := func() int {
+		list, err := l.db.Effects().Attempts(t.Context(), ran, 0, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		return len(list)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); l.Sweep(ctx) }()
@@ -290,6 +305,14 @@ func TestRetention(t *testing.T) {
 	l.wants(t, sample, said(&n, "anew"), "anew", false)
 	if n != executed+1 {
 		t.Errorf("%d executions", n-executed)
+	}
+	if attempts() != 1 {
+		t.Error("an effect was forgotten with the requests")
+	}
+	c.Advance(30 * 24 * time.Hour)
+	<-c.waits
+	if attempts() != 0 {
+		t.Error("an effect is kept for ever")
 	}
 	cancel()
 	<-ended

@@ -59,6 +59,9 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := checkOptions(r); err != nil {
 		return Created{}, err
 	}
+	if err := h.checkCallback(c, r.CallbackURL); err != nil {
+		return Created{}, err
+	}
 	try := attemptIn(ctx)
 	if out, done, err := h.created(ctx, try); done || err != nil {
 		return out, err
@@ -92,7 +95,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
-		Configurable: r.Configurable, ScopeID: r.ScopeID,
+		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL,
 	})
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if out, done, err := h.created(ctx, try); done || err != nil {
@@ -140,8 +143,6 @@ func unsupported(c identity.Caller, r CreateRun) error {
 		return problem.Invalid("residency", "must be an object")
 	case len(r.Residency) > 0:
 		return problem.New(problem.Code("residency_unavailable"), "this host cannot honour a residency constraint").With("field", "residency")
-	case r.CallbackURL != "":
-		return problem.Invalid("callbackUrl", "this host does not deliver callbacks")
 	case r.WorkflowID == "":
 		return problem.Invalid("workflowId", "is required")
 	case !ids.ValidAuthored(r.WorkflowID):

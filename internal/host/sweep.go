@@ -13,11 +13,12 @@ const (
 	sweepBatch = 500 // rows in one transaction, so that no other write waits long
 )
 
-// Sweep removes idempotency records and effects that are past their retention, now
-// and then, until ctx ends.
+// Sweep removes idempotency records, effects and dead letters that are past their
+// retention, now and then, until ctx ends.
 func (h *Host) Sweep(ctx context.Context) {
 	purges := map[string]func(context.Context, time.Time, int) (int, error){
 		"idempotency records": h.store.Idempotency().Purge, "effects": h.store.Effects().Purge,
+		"dead letters": h.store.Webhooks().PurgeDeadLetters,
 	}
 	for ctx.Err() == nil {
 		more := false

@@ -13,6 +13,7 @@ const (
 	RunsRead         = "runs:read"
 	RunsCancel       = "runs:cancel"
 	ApprovalsRespond = "approvals:respond"
+	WebhooksManage   = "webhooks:manage"
 	WorkflowsWrite   = "fermata:workflows:write"
 	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"

@@ -111,7 +111,11 @@ func (h *host) voteUntilKilled(b *ballots, voters []voter, enough int) {
 			}
 		})
 	}
-	<-done
+	select {
+	case <-done:
+	case <-time.After(patience):
+		h.t.Errorf("%d of %d votes in %v", votes.Load(), enough, patience)
+	}
 	h.kill()
 	wg.Wait()
 }

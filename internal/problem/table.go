@@ -40,6 +40,9 @@ const (
 	InterruptCancelled         Code = "interrupt_cancelled"
 	InterruptExpired           Code = "interrupt_expired"
 	PayloadTooLarge            Code = "payload_too_large"
+	StorageLimitExceeded       Code = "storage_limit_exceeded"
+	WebhookEndpointUnverified  Code = "webhook_endpoint_unverified"
+	WebhookURLRejected         Code = "webhook_url_rejected"
 	UnsupportedMediaType       Code = "unsupported_media_type"
 	ApprovalRejected           Code = "approval_rejected"
 	CapabilityNotProvided      Code = "capability_not_provided"
@@ -70,8 +73,8 @@ var groups = map[int][]Code{
 		"pack_lockfile_incomplete", "pack_peer_dependency_missing", "pack_peer_dependency_undefined",
 		"pack_signature_invalid", "pack_validation_failed", ProtocolVersionMismatch,
 		"schedule_horizon_exceeded", "sub_chain_cycle", "sub_chain_depth_exceeded", "unsupported_runtime",
-		UnsupportedStreamMode, "until_in_past", ValidationError, "webhook_endpoint_unverified",
-		"webhook_url_rejected",
+		UnsupportedStreamMode, "until_in_past", ValidationError, WebhookEndpointUnverified,
+		WebhookURLRejected,
 	},
 	http.StatusUnauthorized: {
 		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
@@ -106,7 +109,7 @@ var groups = map[int][]Code{
 		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", "fork_point_invalid",
 		LoopLimitExceeded, "mcp_mrtr_rounds_exceeded", NodeConfigInvalid, "pack_runtime_requirement_unmet",
 		"provider_policy_denied", RecursionLimitExceeded, "residency_unavailable", RunTimeout,
-		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", "storage_limit_exceeded",
+		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", StorageLimitExceeded,
 		"token_budget_exceeded", "unknown_envelope_kind", "unknown_schema_version",
 	},
 	http.StatusUpgradeRequired:     {ClientVersionUnsupported},

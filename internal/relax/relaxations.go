@@ -23,6 +23,23 @@ func Egress(ranges []netip.Prefix) []Relaxation {
 	}}
 }
 
+// Webhooks is the relaxation of a host whose webhooks may go to ranges that are
+// closed otherwise.
+func Webhooks(ranges []netip.Prefix) []Relaxation {
+	if len(ranges) == 0 {
+		return nil
+	}
+	texts := make([]string, len(ranges))
+	for i, p := range ranges {
+		texts[i] = p.String()
+	}
+	return []Relaxation{{
+		Name: "webhooks-private-ranges", Setting: "allow-webhooks", Family: "webhooks",
+		Effect:     "webhooks may be delivered to " + strings.Join(texts, ", ") + ", which is closed otherwise, and there without TLS",
+		Obligation: "webhooks go to public https addresses only",
+	}}
+}
+
 // Seams is the relaxation of a host that lets a conformance suite into its inside.
 // It belongs to no profile that the suite certifies, but to that of production.
 func Seams(mounted bool) []Relaxation {

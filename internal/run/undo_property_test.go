@@ -3,6 +3,8 @@ package run_test
 import (
 	stdjson "encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,16 +102,17 @@ func (w *world) undoStep(r *rapid.T) {
 	ordinal := rapid.IntRange(0, len(w.wf.Steps)).Draw(r, "order")
 	switch rapid.IntRange(0, 9).Draw(r, "what") {
 	case 0, 1, 2, 3:
-		for key, x := range w.pending {
-			switch rapid.IntRange(0, 4).Draw(r, "result") {
-			case 0:
-				w.finish(key, node.Result{}, node.Retry("upstream_unavailable", "busy"))
-			case 1:
-				w.finish(key, node.Result{}, node.Fail("upstream_unavailable", "gone"))
-			default:
-				w.finish(key, node.DoneRaw(map[string]stdjson.RawMessage{"id": stdjson.RawMessage(fmt.Sprint(x.Visit))}), nil)
-			}
+		key := w.call1()
+		if key == "" {
 			return
+		}
+		switch rapid.IntRange(0, 4).Draw(r, "result") {
+		case 0:
+			w.finish(key, node.Result{}, node.Retry("upstream_unavailable", "busy"))
+		case 1:
+			w.finish(key, node.Result{}, node.Fail("upstream_unavailable", "gone"))
+		default:
+			w.finish(key, node.DoneRaw(map[string]stdjson.RawMessage{"id": stdjson.RawMessage("1")}), nil)
 		}
 	case 4:
 		w.now = w.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(r, "ms")) * time.Millisecond)
@@ -130,21 +133,31 @@ func (w *world) undoStep(r *rapid.T) {
 	}
 }
 
+// call1 is a call under way; empty for none.
+func (w *world) call1() string {
+	keys := slices.Sorted(maps.Keys(w.pending))
+	if len(keys) == 0 {
+		return ""
+	}
+	return keys[0]
+}
+
 func (w *world) answerGate(r *rapid.T, yes bool) {
-	for _, i := range w.s.Interrupts() {
-		action := `{"action":"reject"}`
-		if yes {
-			action = `{"action":"accept"}`
-		}
-		if err := w.decide(run.Resolve{NodeID: i.NodeID, Value: raw(action), Subject: owner("olga").Subject}); err != nil {
-			r.Fatal(err)
-		}
+	open := w.s.Interrupts()
+	if len(open) == 0 {
 		return
+	}
+	action := `{"action":"reject"}`
+	if yes {
+		action = `{"action":"accept"}`
+	}
+	if err := w.decide(run.Resolve{NodeID: open[0].NodeID, Value: raw(action), Subject: owner("olga").Subject}); err != nil {
+		r.Fatal(err)
 	}
 }
 
 func (w *world) willing(r *rapid.T) {
-	for key := range w.pending {
+	if key := w.call1(); key != "" {
 		if !strings.HasPrefix(key, "undo ") && w.s.Ended == "" {
 			w.finish(key, node.Result{}, node.Fail("upstream_unavailable", "gone"))
 		} else {

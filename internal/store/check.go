@@ -34,6 +34,11 @@ func (a *Append) Check() error {
 			return fmt.Errorf("interrupt %s: %w", a.Opened[i].ID, ErrTooLarge)
 		}
 	}
+	for i := range a.Queued {
+		if err := a.Queued[i].Check(); err != nil {
+			return err
+		}
+	}
 	if p := a.Checkpoint; p != nil {
 		if p.Seq > r.Seq {
 			return fmt.Errorf("checkpoint at %d is beyond the log's end at %d", p.Seq, r.Seq)

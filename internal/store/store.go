@@ -38,6 +38,8 @@ type Store interface {
 	Idempotency() Idempotency
 	Retention() Retention
 	Effects() Effects
+	Webhooks() Webhooks
+	Deliveries() Deliveries
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error
@@ -114,7 +116,7 @@ type Append struct {
 
 	// Scope, when creating, is the caller's name for what the run is about; empty
 	// for none. With Alone the step is refused with an Active error while another
-	// run of the tenant has this scope and is not over.
+	// run of the tenant has this scope and a status that is not final.
 	Scope string
 	Alone bool
 
@@ -129,12 +131,17 @@ type Append struct {
 	Checkpoint *Checkpoint
 	Settled    []Settled // children whose news this step takes into account
 
+	// Queued is what goes out because of this step, and Matcher says what else
+	// does: it is asked about the tenant's subscriptions. Nil for nobody.
+	Queued  []Queued
+	Matcher Matcher
+
 	// Also holds steps of other runs that belong to the same transaction: the
 	// child runs this step starts. If one of them cannot be written, nothing is.
 	Also []*Append
 }
 
-// Active refuses a step that wants its scope alone: another run of it is not over.
+// Active refuses a step that wants its scope alone: another run of it has a status that is not final.
 // Nothing was written.
 type Active struct{ Run ids.Run }
 

@@ -113,6 +113,9 @@ func (a *API) routes() []api.Route {
 	}
 	rs = append(rs, a.tokenRoutes()...)
 	rs = append(rs, a.keyRoutes()...)
+	if a.host.ServesWebhooks() {
+		rs = append(rs, a.webhookRoutes(limit, cursor)...)
+	}
 	rs = append(rs, a.hostRoutes(limit, cursor)...)
 	for i := range rs {
 		if r := &rs[i]; r.Mutates() {

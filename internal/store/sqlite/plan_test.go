@@ -25,6 +25,12 @@ func TestPlans(t *testing.T) {
 		listLatest: "workflows_latest (tenant=? AND id>?)", keyByHash: "(hash=?)",
 		selectRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)", takeRecord: "PRIMARY KEY (tenant=? AND endpoint=? AND key=?)",
 		finishRecord: "PRIMARY KEY", releaseRecord: "PRIMARY KEY", forgetRecord: "PRIMARY KEY",
+		selectHook: "PRIMARY KEY (tenant=? AND id=?)", listHooks: "PRIMARY KEY (tenant=? AND id>?)", countHooks: "PRIMARY KEY (tenant=?)",
+		growDelivery: "PRIMARY KEY (tenant=? AND target=? AND run_id=?)", heldEntry: "PRIMARY KEY (tenant=? AND target=? AND run_id=?)",
+		targetDue: "PRIMARY KEY (tenant=? AND target=?)", reschedule: "deliveries_due (tenant=? AND target=?)",
+		dueTargets: "delivery_targets_due (due_at>? AND due_at<?)", nextTarget: "delivery_targets_due",
+		dueEntries: "deliveries_due (tenant=? AND target=? AND due_at<?)", lostEntries: "deliveries_held",
+		listLetters: "PRIMARY KEY (tenant=? AND webhook=?", purgeLetters: "dead_letters_expires (expires_at<?)",
 		purgeRecords: "idempotency_expires (expires_at<?)",
 		nextTenant:   "(tenant>?)", selectEnded: "runs_ended (tenant=? AND (completed_at,run_id)>(?,?) AND (completed_at,run_id)<(?,?))",
 		endOf: "runs_ended (tenant=?", needingChild: "runs_parent (parent_tenant=? AND parent_id=?)",
@@ -39,11 +45,11 @@ func TestPlans(t *testing.T) {
 		listAttempts: "PRIMARY KEY (tenant=? AND run_id=? AND n>?)",
 		purgeEffects: "effects_expires (expires_at<?)", purgeAttempts: "effect_attempts_expires (expires_at<?)",
 	} {
-		plan := explain(t, s, sql)
+		plan := strings.ReplaceAll(explain(t, s, sql), "SCAN json_each", "") // a list that was given
 		if !strings.Contains(plan, index) {
 			t.Errorf("plan does not use %s:\n%s\n%s", index, sql, plan)
 		}
-		ordered := sql == unsettled || sql == nextWake || sql == selectPending // scans of a partial index that stop at once
+		ordered := sql == unsettled || sql == nextWake || sql == selectPending || sql == nextTarget // scans of a partial index that stop at once
 		if strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN") && !ordered {
 			t.Errorf("plan scans or sorts:\n%s\n%s", sql, plan)
 		}

@@ -26,7 +26,7 @@ type step struct {
 func (r runs) Append(ctx context.Context, a *store.Append) error {
 	steps, size, err := encode(nil, a)
 	if err == nil {
-		err = r.s.writer.submit(ctx, size, func(c *conn) error { return writeSteps(c, steps) })
+		err = r.s.writer.submit(ctx, size, func(c *conn) error { return writeSteps(c, r.s.hooks, steps) })
 	}
 	return wrap("append to run "+a.Row.ID.String(), err)
 }
@@ -56,7 +56,7 @@ func encode(steps []step, a *store.Append) (_ []step, size int, err error) {
 
 // writeSteps writes the rows of all steps before anything else, since a row is
 // what can refuse a step.
-func writeSteps(c *conn, steps []step) error {
+func writeSteps(c *conn, h *hooks, steps []step) error {
 	for i := range steps {
 		err := putRun(c, steps[i].Append)
 		if err != nil && i > 0 {
@@ -67,7 +67,7 @@ func writeSteps(c *conn, steps []step) error {
 		}
 	}
 	for i := range steps {
-		if err := steps[i].write(c); err != nil {
+		if err := steps[i].write(c, h); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func writeSteps(c *conn, steps []step) error {
 }
 
 // write writes everything of a step but the row.
-func (s *step) write(c *conn) error {
+func (s *step) write(c *conn, h *hooks) error {
 	id := s.Row.ID
 	for i := range s.segments {
 		g := &s.segments[i]
@@ -86,6 +86,9 @@ func (s *step) write(c *conn) error {
 		}
 	}
 	if err := putInterrupts(c, s.Append); err != nil {
+		return err
+	}
+	if err := putQueued(c, h, s.Append); err != nil {
 		return err
 	}
 	if p := s.Checkpoint; p != nil {

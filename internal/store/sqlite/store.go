@@ -32,6 +32,7 @@ type Store struct {
 	unlock  func() error
 	writer  *writer
 	readers *readers
+	hooks   *hooks // the writer's
 
 	keyCache      cache[string, store.Key]         // by hash
 	workflowCache cache[[2]string, store.Workflow] // latest versions, by tenant and id
@@ -72,7 +73,11 @@ func open(path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, unlock())
 	}
-	if err := ready(c, path); err != nil {
+	var subscribed *hooks
+	if err = ready(c, path); err == nil {
+		subscribed, err = loadHooks(c)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close(), unlock())
 	}
 	if opts.Readers <= 0 {
@@ -82,7 +87,8 @@ func open(path string, opts Options) (*Store, error) {
 		keyCache:      cache[string, store.Key]{most: 4096},
 		workflowCache: cache[[2]string, store.Workflow]{most: 512},
 		unlock:        unlock,
-		writer:        startWriter(c, connect(writerCache)),
+		writer:        startWriter(c, connect(writerCache), subscribed.undone),
+		hooks:         subscribed,
 		readers:       newReaders(opts.Readers, connect(readerCache)),
 	}, nil
 }

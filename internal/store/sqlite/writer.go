@@ -39,6 +39,7 @@ type request struct {
 type writer struct {
 	conn  *conn
 	open  func() (*conn, error)
+	undo  func() // called when a transaction was rolled back
 	queue chan *request
 	ended chan struct{}
 
@@ -50,9 +51,10 @@ type writer struct {
 	batch []*request // reused
 }
 
-// startWriter starts a writer on c. open makes another such connection.
-func startWriter(c *conn, open func() (*conn, error)) *writer {
-	w := &writer{conn: c, open: open, queue: make(chan *request, maxBatch), ended: make(chan struct{})}
+// startWriter starts a writer on c. open makes another such connection; undo
+// hears of every transaction that came to nothing.
+func startWriter(c *conn, open func() (*conn, error), undo func()) *writer {
+	w := &writer{conn: c, open: open, undo: undo, queue: make(chan *request, maxBatch), ended: make(chan struct{})}
 	go w.loop()
 	return w
 }
@@ -181,6 +183,7 @@ func (w *writer) commit(batch []*request) {
 		if w.try(r) {
 			continue
 		}
+		w.undo()
 		if err := w.conn.rollback(); err != nil {
 			answer(batch, fmt.Errorf("roll back: %w", err))
 			return
@@ -196,6 +199,7 @@ func (w *writer) commit(batch []*request) {
 	}
 	if err := w.conn.prep(`COMMIT`).run(); err != nil {
 		w.conn.rollback()
+		w.undo()
 		answer(batch, fmt.Errorf("commit: %w", err))
 		return
 	}
