@@ -101,7 +101,7 @@ func (w *world) env() Env {
 			}
 			return out
 		},
-		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, CreateKey: fermata.CreateKey, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {
