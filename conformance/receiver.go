@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -144,6 +145,11 @@ func (r *receiver) all() []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]delivery(nil), r.got...)
+}
+
+// asked are the verifications among the calls.
+func (r *receiver) asked() []delivery {
+	return slices.DeleteFunc(r.all(), func(d delivery) bool { return member(d.body, "challenge") == nil })
 }
 
 // after registers something to do at the end; the last one comes first.
