@@ -364,7 +364,7 @@ func TestConfigCommand(t *testing.T) {
 	w.vars["FERMATA_MAX_CALLS"] = "7"
 	f := w.file("c.yaml", "log-level: debug\n")
 	out := w.must("config", "--config", f, "--allow-egress", "10.0.0.0/8")
-	contains(t, out, "SETTING ", "max-calls             7  ", "environment FERMATA_MAX_CALLS", "file "+f+":1", "flag --allow-egress", "(set, hidden)", "note: allow-egress: ")
+	contains(t, out, "SETTING ", "max-calls              7  ", "environment FERMATA_MAX_CALLS", "file "+f+":1", "flag --allow-egress", "(set, hidden)", "note: allow-egress: ")
 	contains(t, w.must("config", "--json"), `"name": "listen"`, `"source": "default"`)
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("the secret is shown:\n%s", out)
