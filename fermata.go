@@ -193,6 +193,7 @@ type Host struct {
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
+	uses     *background
 	hooks    *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
@@ -286,7 +287,9 @@ func (h *Host) assemble(ctx context.Context) error {
 			return h.host.CallbackBody(ctx, row, e, id)
 		},
 	})
-	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), clock.System{}.Now); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
@@ -311,7 +314,9 @@ func (h *Host) assemble(ctx context.Context) error {
 	return nil
 }
 
-// bootstrap gives an empty data folder its first API key.
+// bootstrap gives an empty data folder its first tenant and API key: at no moment is
+// there a host that would let somebody in without one. The key is an owner's, and
+// the host's administrator's.
 func (h *Host) bootstrap(ctx context.Context) error {
 	any, err := h.keys.Any(ctx)
 	if err != nil {
@@ -320,16 +325,28 @@ func (h *Host) bootstrap(ctx context.Context) error {
 	if any {
 		return h.checkUnused(ctx)
 	}
+	now := clock.System{}.Now()
+	err = h.store.Tenants().Add(ctx, store.Tenant{ID: DefaultTenant, State: store.TenantActive, CreatedAt: now})
+	if err != nil && !errors.Is(err, store.ErrExists) { // an earlier start may have got this far
+		return fmt.Errorf("first tenant: %w", err)
+	}
 	key := h.cfg.BootstrapKey
 	if key == "" {
 		key = identity.Generate()
 		h.firstKey = key
 	}
-	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now()); err != nil {
+	grants := identity.Grants{Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
+	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now); err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
+}
+
+// adminScopes are those of a host's administrator: all there is in a tenant, and
+// what no wildcard stands for.
+func adminScopes() []string {
+	owner, _ := identity.RoleScopes(identity.Owner)
+	return append(append([]string{}, owner...), identity.HostAdmin)
 }
 
 // checkUnused says that a chosen key opens nothing, if it is none of the folder's.
@@ -367,6 +384,9 @@ func (h *Host) Start(ctx context.Context) error {
 	}
 	h.sweeper = begin(h.host.Sweep)
 	h.courier = begin(h.worker.Run)
+	h.uses = begin(func(ctx context.Context) {
+		h.keys.FlushEvery(ctx, clock.System{}.After, func(err error) { h.cfg.Logger.Warn("the use of API keys was not taken down", "err", err) })
+	})
 	return nil
 }
 
@@ -376,6 +396,7 @@ func (h *Host) Start(ctx context.Context) error {
 func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
+	h.uses.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
 	h.hooks.Close()

@@ -142,6 +142,32 @@ var mutations = map[string]func(s *server) (path string, body any){
 		return "/host/fermata/workflows/old", nil
 	},
 	"rotateTokenKey": func(*server) (string, any) { return "/host/fermata/token-keys", nil },
+	"revokeKey": func(s *server) (string, any) {
+		made := s.do("POST", "/host/fermata/keys", map[string]any{"scopes": []string{"runs:read"}}).want(s.t, 201)
+		return "/host/fermata/keys/" + made.str("keyId") + ":revoke", nil
+	},
+	"suspendTenant": func(s *server) (string, any) {
+		s.do("POST", "/host/fermata/tenants", map[string]any{"tenantId": "a"}).want(s.t, 201)
+		return "/host/fermata/tenants/a:suspend", nil
+	},
+	"activateTenant": func(s *server) (string, any) {
+		s.do("POST", "/host/fermata/tenants", map[string]any{"tenantId": "b"}).want(s.t, 201)
+		return "/host/fermata/tenants/b:activate", nil
+	},
+	"putMember": func(*server) (string, any) {
+		return "/host/fermata/members", map[string]any{"subjectId": "ann", "roles": []string{"viewer"}}
+	},
+	"removeMember": func(s *server) (string, any) {
+		made := s.do("POST", "/host/fermata/members", map[string]any{"subjectId": "bob"}).want(s.t, 201)
+		return "/host/fermata/members/" + made.str("memberId"), nil
+	},
+	"putRole": func(*server) (string, any) {
+		return "/host/fermata/roles/desk", map[string]any{"scopes": []string{"runs:read"}}
+	},
+	"removeRole": func(s *server) (string, any) {
+		s.do("PUT", "/host/fermata/roles/old", map[string]any{"scopes": []string{}}).want(s.t, 201)
+		return "/host/fermata/roles/old", nil
+	},
 }
 
 // TestWireEveryMutationReplays walks the table: an operation that changes
@@ -157,7 +183,8 @@ func TestWireEveryMutationReplays(t *testing.T) {
 	}
 	var all []sent
 	for i, r := range s.host.Routes() {
-		if r.Method == "GET" || r.ID == "validateWorkflow" || r.ID == "issueInterruptToken" || r.ID == "createKey" {
+		if r.Method == "GET" || r.ID == "validateWorkflow" || r.ID == "issueInterruptToken" || r.ID == "createKey" ||
+			r.ID == "rotateKey" || r.ID == "createTenant" {
 			if r.Mutates() {
 				t.Errorf("%s is said to change something", r.ID)
 			}

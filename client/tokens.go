@@ -59,44 +59,6 @@ func (c *Client) ResolveToken(ctx context.Context, token string, resumeValue jso
 	return c.answer(ctx, call{method: http.MethodPost, path: "/interrupts/" + nameSegment(token), keyed: true, bare: true}, resolution{resumeValue})
 }
 
-// NewKey asks for an API key in the caller's tenant.
-type NewKey struct {
-	Name   string   `json:"name,omitempty"`
-	Scopes []string `json:"scopes"` // at least one; none that the caller does not hold
-	Groups []string `json:"groups,omitempty"`
-	Roles  []string `json:"roles,omitempty"`
-}
-
-// IssuedKey is a new API key. Nobody can show it again.
-type IssuedKey struct {
-	Key       string   `json:"key"`
-	Issuer    string   `json:"issuer"`
-	SubjectID string   `json:"subjectId"` // what an approversList names its holder by
-	Tenant    string   `json:"tenant"`
-	Name      string   `json:"name"`
-	Scopes    []string `json:"scopes"`
-	Groups    []string `json:"groups"`
-	Roles     []string `json:"roles"`
-
-	Raw json.RawMessage `json:"-"`
-}
-
-// CreateKey makes an API key. It is sent once: the host keeps no record of an
-// answer that holds a credential.
-func (c *Client) CreateKey(ctx context.Context, k NewKey) (*IssuedKey, error) {
-	body, err := encode(k)
-	if err != nil {
-		return nil, err
-	}
-	a, err := c.do(ctx, call{method: http.MethodPost, path: hostPath + "/keys", body: body})
-	if err != nil {
-		return nil, err
-	}
-	var out IssuedKey
-	out.Raw, err = a.into(&out)
-	return &out, err
-}
-
 // RotateTokenKey lets the host sign interrupt tokens with a new key, and returns
 // its id. Tokens given out before stay good.
 func (c *Client) RotateTokenKey(ctx context.Context) (kid string, err error) {

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -55,10 +56,15 @@ func twoTenants(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Stop(context.Background()); err != nil {
+	ctx := context.Background()
+	if err := h.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fermata.CreateKey(context.Background(), dir, secondTenant, "suite", secondKey); err != nil {
+	_, err = h.Client().CreateTenant(ctx, secondTenant, "suite")
+	if err := errors.Join(err, h.Stop(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fermata.RecoverKey(ctx, fermata.Recovery{DataDir: dir, Tenant: secondTenant, Key: secondKey}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,8 +13,7 @@ trap 'stop; rm -rf "$dir"' EXIT
 go build -o "$dir/fermata" ./cmd/fermata
 random() { head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 FERMATA_BOOTSTRAP_KEY="check-$(random)"
-FERMATA_SECOND_API_KEY="second-$(random)"
-export FERMATA_BOOTSTRAP_KEY FERMATA_SECOND_API_KEY FERMATA_API_KEY="$FERMATA_BOOTSTRAP_KEY"
+export FERMATA_BOOTSTRAP_KEY FERMATA_API_KEY="$FERMATA_BOOTSTRAP_KEY"
 "$dir/fermata" conformance keygen --out "$dir/key" >/dev/null
 "$dir/fermata" conformance authority --out "$dir/ca" >/dev/null
 
@@ -30,10 +29,12 @@ serve() {
 	[ -n "$url" ] || { cat "$dir/out" "$dir/err"; exit 1; }
 }
 
-# The first start makes the data; the second tenant's key is made while it is down.
+# The first start makes the data, and the second tenant in it.
 serve
+FERMATA_SECOND_API_KEY=$("$dir/fermata" tenants add second --server "$url" --json | sed -n 's/^ *"key": "\(.*\)",$/\1/p')
+export FERMATA_SECOND_API_KEY
+[ -n "$FERMATA_SECOND_API_KEY" ]
 stop
-FERMATA_NEW_API_KEY="$FERMATA_SECOND_API_KEY" "$dir/fermata" keys create --tenant second --name suite --data "$dir/data" >/dev/null 2>&1
 # The suite's receivers are on loopback, and their authority is one of its own. Where
 # webhooks have settings of their own, they are told the same, and to give up soon.
 flags=(--conformance-seams on --allow-egress 127.0.0.0/8 --egress-ca-file "$dir/ca.pem" --signing-keys "$dir/key.pub.pem")

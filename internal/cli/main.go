@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,10 +23,10 @@ type Env struct {
 	// is nil too, else it is empty.
 	Environ func() []string
 
-	Version   string
-	OpenHost  Open                                                                         // for serve and run; nil if this program carries no host
-	CreateKey func(ctx context.Context, dataDir, tenant, name, key string) (string, error) // nil likewise
-	Catalog   flow.Catalog                                                                 // for checking workflows without a host; nil for none
+	Version    string
+	OpenHost   Open         // for serve and run; nil if this program carries no host
+	RecoverKey Recover      // nil likewise
+	Catalog    flow.Catalog // for checking workflows without a host; nil for none
 
 	// Terminal tells whether a stream is a terminal, and how large it is; nil
 	// asks the system.
@@ -36,6 +37,10 @@ type Env struct {
 	Signals <-chan os.Signal
 	Exit    func(code int)
 }
+
+// Recover makes an API key in the data folder of a stopped host. Empty texts mean the
+// first tenant, a usual name and a generated key.
+type Recover func(ctx context.Context, dataDir, tenant, name, key string, log *slog.Logger) (string, error)
 
 // Exit codes.
 const (

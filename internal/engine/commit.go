@@ -141,7 +141,7 @@ func (t *turn) newRow() store.Run {
 	s := t.s
 	row := store.Run{
 		ID: s.ID, WorkflowID: s.WorkflowID, WorkflowVersion: s.WorkflowVersion,
-		CreatedAt: s.StartedAt, Owner: event.Encode(s.Owner),
+		CreatedAt: s.StartedAt, Owner: event.Encode(s.Owner), Workspace: s.Owner.Workspace,
 	}
 	if s.Tags != nil {
 		row.Tags = event.Encode(s.Tags)

@@ -114,7 +114,7 @@ func (h *Host) member(ctx context.Context, c identity.Caller) (member, error) {
 	m := member{by: c.Subject, of: c.Membership}
 	dir := h.cfg.Directory
 	if dir == nil && h.cfg.Keys != nil && c.Source == "" {
-		dir = h.cfg.Keys
+		dir = ownDirectory{h}
 	}
 	if dir == nil {
 		return m, nil
@@ -129,4 +129,20 @@ func (h *Host) member(ctx context.Context, c identity.Caller) (member, error) {
 	}
 	m.of = of
 	return m, nil
+}
+
+// ownDirectory knows what keys and a tenant's list of members say.
+type ownDirectory struct{ h *Host }
+
+// Memberships implements Directory.
+func (d ownDirectory) Memberships(ctx context.Context, s event.Subject) (identity.Membership, error) {
+	of, err := d.h.cfg.Keys.Memberships(ctx, s)
+	if err != nil {
+		return identity.Membership{}, err
+	}
+	st, err := d.h.standing(ctx, s)
+	if err != nil {
+		return identity.Membership{}, err
+	}
+	return of.And(belongs(st.Member)), nil
 }

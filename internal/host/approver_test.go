@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
 )
 
 func gateOf(kind, data string) *run.Interrupt {
@@ -83,6 +84,14 @@ func (d *fakeDirectory) Add(context.Context, string, string, string, identity.Gr
 	return "", errors.New("not here")
 }
 
+func (d *fakeDirectory) Replace(context.Context, store.Key, string, time.Time) error {
+	return errors.New("not here")
+}
+
+func (d *fakeDirectory) Revoke(context.Context, store.Key, time.Time) error {
+	return errors.New("not here")
+}
+
 // Where a membership is looked up: with the credential, else in the keys, and in
 // the embedder's directory before either. Whoever cannot be looked up gets in by
 // nothing that needs it, and by everything that does not.
@@ -103,7 +112,7 @@ func TestWhereMembershipsAreLookedUp(t *testing.T) {
 		}
 		return m.of.Groups[0]
 	}
-	h := &Host{cfg: Config{Keys: keys}}
+	h := &Host{cfg: Config{Keys: keys}, store: withTenant(t, ann.Tenant)}
 	if g := group(h, withKey); g != "from-credential" || keys.asked != 0 {
 		t.Errorf("with a credential: %q, asked %d", g, keys.asked)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json"
 )
@@ -57,6 +58,7 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"fermata.host": map[string]any{"path": "/host/fermata/"},
 		},
 	}
+	root["authorization"] = record("witnessable-gated", map[string]any{"failClosed": true, "roles": identity.Catalogue()})
 	if h.cfg.ConformanceSeams {
 		root["conformance"] = map[string]any{"seamsProfile": SeamsProfile}
 	}

@@ -16,7 +16,7 @@ import (
 // Compensation reads what of a run's effects is to be undone, and what has come of
 // it (spec v2 security-defaults.md §Compensation).
 func (h *Host) Compensation(ctx context.Context, c identity.Caller, id ids.Run) (run.Projection, error) {
-	if err := h.admit(c, identity.RunsRead, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsRead, id); err != nil {
 		return run.Projection{}, err
 	}
 	return h.projection(ctx, id)
@@ -42,8 +42,8 @@ type Operate struct {
 // run, or wrote its workflow, may not for that reason: it takes a scope of its own.
 // It returns the compensation afterwards.
 func (h *Host) OperateCompensation(ctx context.Context, c identity.Caller, id ids.Run, r Operate) (run.Projection, error) {
-	if err := h.admit(c, identity.CompensationOperate, id); err != nil {
-		if problem.Is(err, problem.Forbidden) && h.own(c, id) == nil {
+	if err := h.admit(ctx, c, identity.CompensationOperate, id); err != nil {
+		if problem.Is(err, problem.Forbidden) && h.own(ctx, c, id) == nil {
 			h.cfg.Log.Warn("an operation on a compensation was denied", "run", id.String(), "action", r.Action, "subject", c.Subject.SubjectID)
 		}
 		return run.Projection{}, err

@@ -123,7 +123,7 @@ type Page struct {
 // event in the page or behind the cursor. While a terminal run is undone, a poll
 // behind that event waits for the next one like any other.
 func (h *Host) Poll(ctx context.Context, c identity.Caller, id ids.Run, after int64, timeout time.Duration) (Page, error) {
-	if err := h.admit(c, identity.RunsRead, id); err != nil { // whether it is there, the log says
+	if err := h.admit(ctx, c, identity.RunsRead, id); err != nil { // whether it is there, the log says
 		return Page{}, err
 	}
 	watch := h.engine.Feed().Watch(id)

@@ -8,9 +8,6 @@ import (
 	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/flow"
-	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/ids"
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -84,6 +81,7 @@ type Host struct {
 	flights flights
 
 	verifying tenantRate
+	settleNow chan struct{} // a tenant's state has changed
 }
 
 // New makes a host.
@@ -104,7 +102,7 @@ func New(cfg Config) *Host {
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
-		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
+		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1),
 	}
 }
 
@@ -115,32 +113,3 @@ func (h *Host) Limits() Limits { return h.cfg.Limits }
 // certificate has to record (spec v2 security-defaults.md §Relaxations). They are
 // never a member of discovery.
 func (h *Host) Relaxations() []relax.Relaxation { return h.cfg.Relaxations }
-
-// allow refuses a caller whose credential lacks a scope. None asks for no more
-// than a credential.
-func (h *Host) allow(c identity.Caller, scope string) error {
-	if c.Tenant() == "" {
-		return problem.New(problem.Unauthenticated, "a credential is required")
-	}
-	if scope != "" && !c.Holds(scope) {
-		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
-	}
-	return nil
-}
-
-// own refuses an id of another tenant, without saying whether it exists (spec
-// v2 identity.md §5).
-func (h *Host) own(c identity.Caller, id ids.Run) error {
-	if id.Tenant != c.Tenant() {
-		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
-	}
-	return nil
-}
-
-// admit is what every operation on one run begins with.
-func (h *Host) admit(c identity.Caller, scope string, id ids.Run) error {
-	if err := h.allow(c, scope); err != nil {
-		return err
-	}
-	return h.own(c, id)
-}

@@ -16,7 +16,7 @@ import (
 // ResolveInterrupt answers the interrupt a node of a run holds (spec v2
 // interrupt.md §Resolve surfaces). It returns the run's status afterwards.
 func (h *Host) ResolveInterrupt(ctx context.Context, c identity.Caller, id ids.Run, nodeID string, value jsontext.Value) (string, error) {
-	if err := h.admit(c, identity.ApprovalsRespond, id); err != nil {
+	if err := h.admit(ctx, c, identity.ApprovalsRespond, id); err != nil {
 		return "", err
 	}
 	return h.answer(ctx, c, id, run.Resolve{NodeID: nodeID, Value: value})
@@ -87,7 +87,7 @@ func (h *Host) ListInterrupts(ctx context.Context, c identity.Caller, cursor str
 		limit = defaultPage
 	}
 	limit = min(limit, h.cfg.Limits.MaxPageSize)
-	rows, err := h.store.Runs().OpenInterrupts(ctx, c.Tenant(), after, limit+1)
+	rows, err := h.openFor(ctx, c, after, limit+1)
 	if errors.Is(err, store.ErrNotFound) { // its run has expired since
 		return InterruptPage{}, problem.Invalid("cursor", "is too old to go on from")
 	}
@@ -107,6 +107,33 @@ func (h *Host) ListInterrupts(ctx context.Context, c identity.Caller, cursor str
 		page.Interrupts = append(page.Interrupts, inboxEntry(r, c, who))
 	}
 	return page, nil
+}
+
+// openFor reads open interrupts of the runs within the caller's reach.
+func (h *Host) openFor(ctx context.Context, c identity.Caller, after string, limit int) ([]store.Interrupt, error) {
+	if c.Workspace == "" {
+		return h.store.Runs().OpenInterrupts(ctx, c.Tenant(), after, limit)
+	}
+	var out []store.Interrupt
+	for {
+		page, err := h.store.Runs().OpenInterrupts(ctx, c.Tenant(), after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range page {
+			row, err := h.store.Runs().Get(ctx, i.Run)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return nil, err
+			}
+			if err == nil && row.Workspace == c.Workspace {
+				out = append(out, i)
+			}
+		}
+		if len(page) < limit || len(out) >= limit {
+			return out[:min(len(out), limit)], nil
+		}
+		after = page[len(page)-1].ID
+	}
 }
 
 // inboxEntry shows an open interrupt. Everybody with the right to read runs sees

@@ -130,3 +130,17 @@ func (l *lab) refused(t *testing.T, k Keyed, do func(context.Context) (store.Out
 		t.Fatalf("%v, want %s", err, code)
 	}
 }
+
+// withTenant is a store with one tenant in it.
+func withTenant(t *testing.T, id string) store.Store {
+	t.Helper()
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "fermata.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := db.Tenants().Add(t.Context(), store.Tenant{ID: id, State: store.TenantActive}); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}

@@ -25,7 +25,7 @@ func checkReason(reason string) error {
 // CancelRun asks a run to end (spec v2 runs.md §Cancel). It returns the status
 // afterwards, cancelling or cancelled.
 func (h *Host) CancelRun(ctx context.Context, c identity.Caller, id ids.Run, reason string) (string, error) {
-	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsCancel, id); err != nil {
 		return "", err
 	}
 	if err := checkReason(reason); err != nil {
@@ -80,7 +80,7 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 		if slices.Index(parsed, id) < i {
 			continue
 		}
-		if out[i].Err = h.own(c, id); out[i].Err != nil {
+		if out[i].Err = h.own(ctx, c, id); out[i].Err != nil {
 			continue
 		}
 		wg.Go(func() {
@@ -99,7 +99,7 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 // returns when the request is durable; with the policy drain-current-node the
 // run may still be finishing what it executes.
 func (h *Host) PauseRun(ctx context.Context, c identity.Caller, id ids.Run, reason, policy string) (time.Time, error) {
-	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsCancel, id); err != nil {
 		return time.Time{}, err
 	}
 	if policy == "" {
@@ -123,7 +123,7 @@ func (h *Host) PauseRun(ctx context.Context, c identity.Caller, id ids.Run, reas
 
 // ResumeRun lets a paused run go on.
 func (h *Host) ResumeRun(ctx context.Context, c identity.Caller, id ids.Run, reason string) (time.Time, error) {
-	if err := h.admit(c, identity.RunsCancel, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsCancel, id); err != nil {
 		return time.Time{}, err
 	}
 	if err := checkReason(reason); err != nil {

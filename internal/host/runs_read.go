@@ -44,7 +44,7 @@ func notFound(err error) error {
 
 // Head reads a run's row: whether it is there, and how far its log reaches.
 func (h *Host) Head(ctx context.Context, c identity.Caller, id ids.Run) (store.Run, error) {
-	if err := h.admit(c, identity.RunsRead, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsRead, id); err != nil {
 		return store.Run{}, err
 	}
 	if ended, ok := h.engine.Ended(id); ok {
@@ -67,7 +67,7 @@ func (h *Host) log(ctx context.Context, id ids.Run, after int64, count, bytes in
 // Snapshot reads a run's snapshot as JSON, and the sequence it is the fold of
 // (spec v2 runs.md §Snapshot).
 func (h *Host) Snapshot(ctx context.Context, c identity.Caller, id ids.Run) (jsontext.Value, int64, error) {
-	if err := h.admit(c, identity.RunsRead, id); err != nil {
+	if err := h.admit(ctx, c, identity.RunsRead, id); err != nil {
 		return nil, 0, err
 	}
 	if h.cache.has(id) {
@@ -139,7 +139,7 @@ func (h *Host) ListRuns(ctx context.Context, c identity.Caller, r ListRuns) (Run
 		}
 	}
 	rows, err := h.store.Runs().List(ctx, store.ListQuery{
-		Tenant: c.Tenant(), Before: before, Limit: limit + 1, WorkflowID: r.WorkflowID, Status: r.Status,
+		Tenant: c.Tenant(), Before: before, Limit: limit + 1, WorkflowID: r.WorkflowID, Status: r.Status, Workspace: c.Workspace,
 	})
 	if err != nil {
 		return RunPage{}, err
@@ -197,7 +197,7 @@ func knownStatus(s string) bool {
 
 // cursorKey is what a cursor belongs to: the tenant and the filters of its list.
 func cursorKey(c identity.Caller, r ListRuns) string {
-	return strings.Join([]string{c.Tenant(), strconv.Quote(r.WorkflowID), r.Status}, "\x00")
+	return strings.Join([]string{c.Tenant(), strconv.Quote(r.WorkflowID), r.Status, c.Workspace}, "\x00")
 }
 
 func makeCursor(at, key string) string {

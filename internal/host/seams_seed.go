@@ -62,7 +62,7 @@ func (h *Host) SeedEra2(ctx context.Context, c identity.Caller, r SeedEra2) (ids
 	}
 	last := events[len(events)-1]
 	return id, h.store.Runs().Append(ctx, &store.Append{Create: true, Events: events, Row: store.Run{
-		ID: id, WorkflowID: about.WorkflowID, Status: r.Status, Seq: last.Seq, Owner: event.Encode(about.Owner),
+		ID: id, WorkflowID: about.WorkflowID, Status: r.Status, Seq: last.Seq, Owner: event.Encode(about.Owner), Workspace: about.Owner.Workspace,
 		CreatedAt: started.Time, StartedAt: started.Time, CompletedAt: last.Time,
 	}})
 }

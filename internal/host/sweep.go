@@ -16,12 +16,14 @@ const (
 
 // Sweep does what is done now and then, until ctx ends: it removes
 // idempotency records, effects and dead letters that are past their retention, and
-// lets go of runs whose time is over.
+// lets go of runs whose time is over, and brings runs in line with the state of their
+// tenant.
 // One does not wait for the other.
 func (h *Host) Sweep(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.sweepRecords(ctx) })
 	wg.Go(func() { h.sweepRuns(ctx) })
+	wg.Go(func() { h.settleTenants(ctx) })
 	wg.Wait()
 }
 

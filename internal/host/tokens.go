@@ -40,7 +40,7 @@ type IssuedToken struct {
 // somebody without a credential. The token speaks in the caller's name and opens
 // nothing that the caller could not answer.
 func (h *Host) IssueToken(ctx context.Context, c identity.Caller, id ids.Run, nodeID string, r IssueToken) (IssuedToken, error) {
-	if err := h.admit(c, identity.ApprovalsRespond, id); err != nil {
+	if err := h.admit(ctx, c, identity.ApprovalsRespond, id); err != nil {
 		return IssuedToken{}, err
 	}
 	if r.Intent == "" {
@@ -132,6 +132,9 @@ func (h *Host) OpenToken(ctx context.Context, s, intent string) (Grant, error) {
 	if err := h.inTime(g); err != nil {
 		return Grant{}, err
 	}
+	if err := h.active(ctx, c.Subject); err != nil {
+		return Grant{}, err
+	}
 	if intent == token.Resolve && c.Intent != token.Resolve {
 		return Grant{}, problem.New(problem.Forbidden, "the token lets its holder look, not answer").With("reason", "token-intent")
 	}
@@ -182,9 +185,9 @@ func (h *Host) RotateTokenKey(ctx context.Context) (kid string, err error) {
 }
 
 // RotateTokenKeyAs is RotateTokenKey at a caller's request. The keys belong to the
-// host, so only a caller who may do everything may replace them.
+// host: how many there are concerns every tenant.
 func (h *Host) RotateTokenKeyAs(ctx context.Context, c identity.Caller) (kid string, err error) {
-	if err := h.allow(c, identity.KeysWrite); err != nil {
+	if err := h.allow(c, identity.HostAdmin); err != nil {
 		return "", err
 	}
 	return h.RotateTokenKey(ctx)

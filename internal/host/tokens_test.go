@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -24,6 +25,9 @@ func keeper(t *testing.T, dir string, clk clock.Clock) (*Host, store.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+	if err := db.Tenants().Add(t.Context(), store.Tenant{ID: "acme", State: store.TenantActive}); err != nil && !errors.Is(err, store.ErrExists) {
+		t.Fatal(err)
+	}
 	return New(Config{Store: db, Clock: clk}), db
 }
 

@@ -157,7 +157,7 @@ func (h *Host) admitHook(c identity.Caller, id ids.Run) error {
 	if err := h.hooking(c); err != nil {
 		return err
 	}
-	return h.own(c, id)
+	return h.mine(c, id)
 }
 
 func (h *Host) hook(ctx context.Context, id ids.Run) (store.Subscription, error) {

@@ -6,30 +6,16 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 )
 
-// Scopes of the protocol (spec v2 runs.md §Surface) and of this host.
-const (
-	ManifestRead     = "manifest:read"
-	RunsCreate       = "runs:create"
-	RunsRead         = "runs:read"
-	RunsCancel       = "runs:cancel"
-	ApprovalsRespond = "approvals:respond"
-	WebhooksManage   = "webhooks:manage"
-	WorkflowsWrite   = "fermata:workflows:write"
-	Seams            = "fermata:seams"
-	KeysWrite        = "fermata:keys:write"
-
-	// CompensationOperate is not implied by any other: who may start or end a run
-	// may not for that reason decide how its effects are undone.
-	CompensationOperate = "fermata:compensation:operate"
-	allScopes           = "*"
-)
-
 // Caller is an authenticated party. Its memberships are those of the moment at
 // which its credential was looked at.
 type Caller struct {
 	Subject event.Subject
 	Scopes  []string
 	Membership
+
+	// Workspace is the only one of the tenant in which the caller acts; empty for
+	// one who acts in all of it.
+	Workspace string
 }
 
 // Membership is what a party belongs to, in its own tenant. Names are opaque: a
@@ -40,15 +26,45 @@ type Membership struct {
 	Source string // where it was looked up; recorded with every decision that rests on it
 }
 
+// And is a membership with that of another source beside it.
+func (m Membership) And(o Membership) Membership {
+	if len(o.Groups)+len(o.Roles) == 0 {
+		return m
+	}
+	if len(m.Groups)+len(m.Roles) == 0 {
+		return o
+	}
+	return Membership{Groups: union(m.Groups, o.Groups), Roles: union(m.Roles, o.Roles), Source: m.Source + "+" + o.Source}
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // Tenant is the tenant the caller acts for.
 func (c Caller) Tenant() string { return c.Subject.Tenant }
 
-// Holds reports whether the caller's credential carries a scope.
-func (c Caller) Holds(scope string) bool {
-	return slices.Contains(c.Scopes, scope) || slices.Contains(c.Scopes, allScopes)
+// Holds reports whether the caller has a right to a scope, by its credential or by
+// a role.
+func (c Caller) Holds(scope string) bool { return coveredBy(c.Scopes, scope) }
+
+// HoldsAll reports whether the caller has every one of some scopes.
+func (c Caller) HoldsAll(scopes []string) (missing string, ok bool) {
+	for _, s := range scopes {
+		if !c.Holds(s) {
+			return s, false
+		}
+	}
+	return "", true
 }
 
 // Owner is the owner block of what the caller creates.
 func (c Caller) Owner() event.Owner {
-	return event.Owner{Tenant: c.Subject.Tenant, Subject: c.Subject}
+	return event.Owner{Tenant: c.Subject.Tenant, Workspace: c.Workspace, Subject: c.Subject}
 }

@@ -21,11 +21,11 @@ func FromContext(ctx context.Context) (Caller, bool) {
 	return c, ok
 }
 
-// Local is the caller of a request made within this process: every right, in
-// one tenant.
+// Local is the caller of a request made within this process: every right in
+// one tenant, and over the host.
 func Local(tenant string) Caller {
 	return Caller{
 		Subject: event.Subject{Issuer: KeyRealm, SubjectID: "in-process", Tenant: tenant, Lane: "api-key", Kind: "user"},
-		Scopes:  []string{allScopes},
+		Scopes:  []string{allScopes, HostAdmin},
 	}
 }

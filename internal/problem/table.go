@@ -25,8 +25,11 @@ const (
 	KeyRevoked                 Code = "key_revoked"
 	InterruptTokenInvalid      Code = "interrupt_token_invalid"
 	CredentialRevoked          Code = "credential_revoked"
+	IdentityUnresolvable       Code = "identity_unresolvable"
 	Forbidden                  Code = "forbidden"
 	IDTenantMismatch           Code = "id_tenant_mismatch"
+	RunForbidden               Code = "run_forbidden"
+	WorkspaceMemberRequired    Code = "workspace_membership_required"
 	EgressDenied               Code = "egress_denied"
 	NotFound                   Code = "not_found"
 	InterruptAlreadyResolved   Code = "interrupt_already_resolved"
@@ -79,15 +82,15 @@ var groups = map[int][]Code{
 	},
 	http.StatusUnauthorized: {
 		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
-		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", "identity_unresolvable",
+		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", IdentityUnresolvable,
 		"identity_unverified", InterruptTokenInvalid, KeyRevoked, "sender_constraint_missing",
 		Unauthenticated,
 	},
 	http.StatusForbidden: {
 		CredentialForbidden, "credential_scope_forbidden", "delegation_scope_amplified", EgressDenied,
 		Forbidden, ForceEngineForbidden, IDTenantMismatch, MockProviderForbidden,
-		"pack_namespace_unauthorized", "run_forbidden", "sandbox_capability_denied",
-		"sandbox_escape_attempt", "workspace_membership_required",
+		"pack_namespace_unauthorized", RunForbidden, "sandbox_capability_denied",
+		"sandbox_escape_attempt", WorkspaceMemberRequired,
 	},
 	http.StatusNotFound: {
 		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",

@@ -34,6 +34,8 @@ type Store interface {
 	Ownership() Ownership
 	Workflows() Workflows
 	Keys() Keys
+	Tenants() Tenants
+	Members() Members
 	Secrets() Secrets
 	Idempotency() Idempotency
 	Effects() Effects
@@ -105,6 +107,7 @@ type Run struct {
 	Notify          bool   // the parent has not taken the newest status into account
 	Tags            []byte // JSON array or nil
 	Owner           []byte // JSON owner block
+	Workspace       string // of the owner block; empty for none
 	Error           []byte // JSON error object or nil
 }
 
@@ -187,6 +190,7 @@ type ListQuery struct {
 	Limit      int
 	WorkflowID string // exact match, empty for any
 	Status     string // exact match, empty for any
+	Workspace  string // exact match, empty for any
 }
 
 // Ownership says which instance executes which run.
@@ -240,28 +244,4 @@ type Workflows interface {
 	// that runs started with stay readable by version, and putting one again
 	// brings the workflow back. ErrNotFound if it is hidden or unknown.
 	Delete(ctx context.Context, tenant, id string) error
-}
-
-// Key is an API key, known only by its hash.
-type Key struct {
-	ID        string
-	Hash      []byte
-	Tenant    string
-	Name      string
-	Scopes    []string
-	Groups    []string // its holder is in; nil for none
-	Roles     []string // its holder has; nil for none
-	CreatedAt time.Time
-	RevokedAt time.Time // zero while valid
-}
-
-// Keys keeps API keys, revoked ones too.
-type Keys interface {
-	// Add fails with ErrExists if the id or the hash is there already.
-	Add(ctx context.Context, k Key) error
-	// ByHash finds a key, revoked or not, or fails with ErrNotFound.
-	ByHash(ctx context.Context, hash []byte) (Key, error)
-	// ByID finds a key of a tenant, revoked or not, or fails with ErrNotFound.
-	ByID(ctx context.Context, tenant, id string) (Key, error)
-	Count(ctx context.Context) (int, error)
 }

@@ -82,6 +82,9 @@ type handler func(w http.ResponseWriter, r *api.Request, c identity.Caller) erro
 func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, err := a.keys.Authenticate(r.Context(), r.Header.Get("Authorization"))
+		if err == nil {
+			c, err = a.host.Enter(r.Context(), c)
+		}
 		if err != nil {
 			return err
 		}

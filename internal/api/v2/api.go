@@ -92,6 +92,10 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 				return err
 			}
 		}
+		c, err := a.host.Enter(r.Context(), c)
+		if err != nil {
+			return err
+		}
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}

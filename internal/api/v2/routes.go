@@ -116,7 +116,8 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
-	rs = append(rs, a.keyRoutes()...)
+	rs = append(rs, a.keyRoutes(limit, cursor)...)
+	rs = append(rs, a.tenantRoutes(limit, cursor)...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)
 	}

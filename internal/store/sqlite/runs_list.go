@@ -21,6 +21,10 @@ const (
 		WHERE tenant = ?1 AND run_id < ?2 AND workflow = ?3
 		AND (?4 = '' OR status = ?4) ORDER BY run_id DESC LIMIT ?5`
 
+	listWorkspace = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_workspace
+		WHERE tenant = ?1 AND run_id < ?2 AND workspace = ?6
+		AND (?3 = '' OR workflow = ?3) AND (?4 = '' OR status = ?4) ORDER BY run_id DESC LIMIT ?5`
+
 	selectChildren = `SELECT ` + runColumns + ` FROM runs
 		WHERE parent_tenant = ? AND parent_id = ? ORDER BY run_id`
 )
@@ -32,6 +36,8 @@ const afterAll = "\x7f"
 func (r runs) List(ctx context.Context, q store.ListQuery) (out []store.Run, err error) {
 	sql := listAll
 	switch {
+	case q.Workspace != "":
+		sql = listWorkspace
 	case q.Status != "" && q.Status != "completed":
 		sql = listStatus
 	case q.WorkflowID != "":
@@ -44,8 +50,11 @@ func (r runs) List(ctx context.Context, q store.ListQuery) (out []store.Run, err
 		before = afterAll
 	}
 	err = r.s.readers.read(ctx, func(c *conn) error {
-		out, err = scanRuns(c.prep(sql).text(q.Tenant).text(before).
-			text(q.WorkflowID).text(q.Status).bound(q.Limit))
+		by := c.prep(sql).text(q.Tenant).text(before).text(q.WorkflowID).text(q.Status).bound(q.Limit)
+		if q.Workspace != "" {
+			by = by.text(q.Workspace)
+		}
+		out, err = scanRuns(by)
 		return err
 	})
 	return out, wrap("list runs", err)

@@ -35,6 +35,7 @@ type Store struct {
 	hooks   *hooks // the writer's
 
 	keyCache      cache[string, store.Key]         // by hash
+	standingCache cache[[2]string, store.Standing] // by tenant and member
 	workflowCache cache[[2]string, store.Workflow] // latest versions, by tenant and id
 	// live is the instance that registered last: the only one, since the
 	// database belongs to one process. Nothing of it needs to outlive the
@@ -85,6 +86,7 @@ func open(path string, opts Options) (*Store, error) {
 	}
 	return &Store{
 		keyCache:      cache[string, store.Key]{most: 4096},
+		standingCache: cache[[2]string, store.Standing]{most: 16384},
 		workflowCache: cache[[2]string, store.Workflow]{most: 512},
 		unlock:        unlock,
 		writer:        startWriter(c, connect(writerCache), subscribed.undone),

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fermata-run/fermata/internal/config"
+	"github.com/spf13/cobra"
+)
+
+const keysRecoverAbout = `Makes an API key with every right in a tenant, for when the last one is lost, and shows it once.
+
+The key is written into the data folder, which no host may be using at that moment: stop the host,
+make the key, start it again. Whoever can write to the folder can do so: it is the folder's
+permissions that protect it. Without --tenant the key is the host's administrator's.
+
+FERMATA_NEW_API_KEY may hold the key that is wanted, 32 to 512 characters; otherwise one is made.
+Revoke the lost key afterwards: ` + "`fermata keys list`, `fermata keys revoke KEY`" + `.`
+
+func (a *app) keysRecover() *cobra.Command {
+	var tenant, name string
+	cmd := &cobra.Command{Use: "recover", Short: "Make a key in the data folder of a stopped host", Long: keysRecoverAbout, Args: noArgs}
+	config.Bind(cmd.Flags(), config.Any)
+	cmd.Flags().StringVar(&tenant, "tenant", "", "tenant the key belongs to (default: the first one, whose keys administer the host)")
+	cmd.Flags().StringVar(&name, "name", "", "what the key is called (default: recovered)")
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, _, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		if err != nil {
+			return usageError{err}
+		}
+		if a.env.RecoverKey == nil {
+			return errors.New("this program carries no host")
+		}
+		log, err := a.logger(cfg, a.env.Stderr)
+		if err != nil {
+			return usageError{err}
+		}
+		key, err := a.env.RecoverKey(cmd.Context(), cfg.Data, tenant, name, a.env.Getenv("FERMATA_NEW_API_KEY"), log)
+		if err != nil {
+			return fmt.Errorf("no key was made: %w", err)
+		}
+		if *asJSON {
+			return a.value(map[string]string{"apiKey": key})
+		}
+		a.say("API key    %s", key)
+		a.note("It is shown this once: keep it.")
+		return nil
+	}
+	return cmd
+}

@@ -1,0 +1,49 @@
+package host
+
+import "github.com/fermata-run/fermata/internal/identity"
+
+// Rule says what a use case asks of its caller. Every exported method of Host that
+// takes a caller has one: TestEveryUseCaseHasARule calls each without the scope and
+// compares.
+type Rule struct {
+	Scope string // empty for no more than a credential
+	Run   bool   // it names a run or a subscription, which must be the caller's
+}
+
+// Rules is the authorization table.
+func Rules() map[string]Rule {
+	reads, cancels, answers := Rule{identity.RunsRead, true}, Rule{identity.RunsCancel, true}, Rule{identity.ApprovalsRespond, true}
+	hooks, hook := Rule{identity.WebhooksManage, false}, Rule{identity.WebhooksManage, true}
+	of := func(scope string) Rule { return Rule{Scope: scope} }
+	return map[string]Rule{
+		"Enter": of(""), // it is how a caller gets its rights
+		"Once":  of(""), // the operation inside has its own
+
+		"CreateRun": of(identity.RunsCreate), "ListRuns": of(identity.RunsRead), "BulkCancel": of(identity.RunsCancel),
+		"Head": reads, "Snapshot": reads, "OpenLog": reads, "Poll": reads, "Effects": reads, "Compensation": reads,
+		"CancelRun": cancels, "PauseRun": cancels, "ResumeRun": cancels,
+		"OperateCompensation": {identity.CompensationOperate, true},
+
+		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "IssueToken": answers,
+		"RotateTokenKeyAs": of(identity.HostAdmin),
+
+		"ValidateWorkflow": of(identity.ManifestRead), "PutWorkflow": of(identity.WorkflowsWrite),
+		"Workflow": of(identity.ManifestRead), "ListWorkflows": of(identity.ManifestRead), "DeleteWorkflow": of(identity.WorkflowsWrite),
+		"About": of(identity.ManifestRead),
+
+		"RegisterWebhook": hooks, "ListWebhooks": hooks, "Webhook": hook, "UnregisterWebhook": hook,
+		"RotateWebhookSecret": hook, "EnableWebhook": hook, "DeadLetters": hook,
+
+		"CreateKey": of(identity.KeysWrite), "ListKeys": of(identity.KeysRead), "Key": of(identity.KeysRead),
+		"RevokeKey": of(identity.KeysWrite), "RotateKey": of(identity.KeysWrite),
+
+		"ListMembers": of(identity.MembersRead), "Member": of(identity.MembersRead),
+		"PutMember": of(identity.MembersWrite), "RemoveMember": of(identity.MembersWrite),
+		"ListRoles": of(identity.MembersRead), "PutRole": of(identity.RolesWrite), "RemoveRole": of(identity.RolesWrite),
+
+		"CreateTenant": of(identity.HostAdmin), "ListTenants": of(identity.HostAdmin), "Tenant": of(identity.HostAdmin),
+		"SuspendTenant": of(identity.HostAdmin), "ActivateTenant": of(identity.HostAdmin),
+
+		"SeedEra2": of(identity.Seams), "FireSeam": of(identity.Seams), "RetryEffect": of(identity.Seams), "ReceiveDelivery": of(identity.Seams),
+	}
+}
