@@ -194,7 +194,7 @@ func (t *turn) startChild(x run.StartChild) {
 	}
 	child := newTurn(t.e, run.New(x.ID, wf), store.Run{})
 	child.parent = t
-	depth := 1
+	depth := t.s.Depth + 1
 	if t.s.Parent != nil {
 		depth = t.s.Parent.Depth + 1
 	}

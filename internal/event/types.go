@@ -29,6 +29,7 @@ const (
 	LogAppended        Type = "log.appended"
 	LoopbackLimit      Type = "workflow.loopback-limit"
 	CapBreached        Type = "cap.breached"
+	ReplayDiverged     Type = "replay.diverged"
 )
 
 // Tier says in which stream modes beside debug an event appears.
@@ -70,7 +71,7 @@ var registry = []Row{
 	{LoopbackLimit, "", Debug}, {"workflow.stalled", "", Debug}, {CapBreached, "", Debug},
 	{"lease.acquired", "", Debug}, {"lease.renewed", "", Debug}, {"lease.lost", "", Debug},
 	{"lease.handed-off", "", Debug},
-	{"replay.diverged", "", Debug}, {"replay.diverged-at-refusal", "replay.divergedAtRefusal", Debug},
+	{ReplayDiverged, "", Debug}, {"replay.diverged-at-refusal", "replay.divergedAtRefusal", Debug},
 	{"agent.reasoned", "", Debug}, {"agent.reasoning-delta", "agent.reasoning.delta", Debug},
 	{"agent.prompt-resolved", "agent.promptResolved", Debug}, {"agent.tool-called", "agent.toolCalled", Debug},
 	{"agent.tool-returned", "agent.toolReturned", Debug}, {"agent.handoff", "", Debug},

@@ -47,8 +47,8 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground stri
 		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
 		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
 	}
-	if x := (event.ResolutionX{Eligibility: ground, Via: c.Via, Request: c.Request}); x != (event.ResolutionX{}) {
-		p.X = &x
+	if ground != "" || c.Via != "" || c.Request != "" {
+		p.X = &event.ResolutionX{Eligibility: ground, Via: c.Via, Request: c.Request}
 	}
 	if a.open {
 		t.sayAnswer(event.ApprovalReceived, step, p)

@@ -35,6 +35,9 @@ type NodeResult struct {
 	Err     *node.Error // nil for success
 	Writes  []node.Write
 	Logs    []node.LogLine
+
+	// Recorded is, in a replay, what resolved the interrupt that the call asks for.
+	Recorded []event.Event
 }
 
 // NodeChunk is a piece of output streamed by an executing call.
@@ -159,4 +162,5 @@ type Decision struct {
 type Env struct {
 	Now    time.Time
 	Limits Limits
+	Source *Record // of a replay: what its source recorded; it must not change
 }

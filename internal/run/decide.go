@@ -20,7 +20,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if now.Before(s.Last) {
 		now = s.Last // a log's time never runs backwards
 	}
-	t := &turn{s: s, now: now, lim: env.Limits}
+	t := &turn{s: s, now: now, lim: env.Limits, source: env.Source}
 	var err error
 	switch c := c.(type) {
 	case Start:
@@ -43,6 +43,10 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		err = t.pause(c)
 	case Resume:
 		err = t.resume(c)
+	case Begin:
+		err = t.begun(c)
+	case Echo, Elapse, Missing, Late:
+		err = t.replay(c)
 	default:
 		err = errors.New("run: unknown command")
 	}
@@ -59,12 +63,17 @@ type turn struct {
 	lim Limits
 	out Decision
 	err error // a fold that failed: a defect, never bad input
+
+	source *Record // of a replay
 }
 
 // emit gives a draft its place in the log and folds it.
 func (t *turn) emit(d event.Draft) {
 	if t.err != nil {
 		return
+	}
+	if d.Type != event.ReplayDiverged {
+		t.compare(&d)
 	}
 	e := event.Event{
 		Run: t.s.ID, Seq: t.s.Seq + 1, Type: d.Type, NodeID: d.NodeID, Time: t.now,
@@ -105,7 +114,7 @@ func (t *turn) private(nodeID, message string, shown, whole event.Mark, differ b
 	t.emit(d)
 }
 
-func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt).Milliseconds() }
+func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt.Add(t.s.Lag)).Milliseconds() }
 
 func (t *turn) start(c Start) error {
 	s := t.s

@@ -24,6 +24,14 @@ func (s *State) Fold(e *event.Event) error {
 			return fmt.Errorf("fold %s event %d %s: %w", s.ID, e.Seq, e.Type, err)
 		}
 	}
+	if s.Fork != nil {
+		if s.Replaying() {
+			s.follow(e)
+		}
+		if e.Seq == s.Fork.Seq-1 {
+			s.inherit()
+		}
+	}
 	return nil
 }
 
@@ -60,6 +68,9 @@ func foldStarted(s *State, e *event.Event) error {
 	s.WorkflowVersion, s.Configurable = p.X.WorkflowVersion, p.X.Configurable
 	s.Parent, s.CallbackURL = p.X.Parent, p.X.CallbackURL
 	s.StartedAt, s.Inputs = e.Time, p.Inputs
+	if s.Fork != nil {
+		s.adopt(e.Time)
+	}
 	for i := range s.wf.Def.Variables {
 		v := &s.wf.Def.Variables[i]
 		if len(v.DefaultValue) > 0 {
@@ -145,7 +156,7 @@ func foldNodeStarted(s *State, e *event.Event) error {
 				s.Orphans = append(s.Orphans, c)
 			}
 		}
-		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs}
+		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, Tally: n.Tally}
 	}
 	n.Attempt, n.Phase, n.StartedAt, n.Forced = p.Attempt, Executing, e.Time, false
 	n.Due, n.Deadline = time.Time{}, time.Time{}
@@ -186,7 +197,7 @@ func foldNodeFailed(s *State, e *event.Event) error {
 	}
 	if n.Phase == Idle {
 		// Refused before it started: the visit counts all the same.
-		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, StartedAt: e.Time}
+		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, StartedAt: e.Time, Tally: n.Tally}
 	}
 	n.Error = &p.Error
 	s.finish(step, n, Broken, e.Time)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
 )
 
 func foldRequested(s *State, e *event.Event) error {
@@ -31,10 +32,9 @@ func foldNodeSuspended(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	id, err := parseRun(p.InterruptID)
-	if err != nil {
-		return err
-	}
+	// It follows from its place; what the payload names is, in a fork's inherited
+	// part, the source's.
+	id := ids.Interrupt(s.ID, e.NodeID, n.Visit, n.Asked)
 	n.Phase, n.Asked, n.Wake, n.Saved, n.Deadline = Suspended, n.Asked+1, nil, nil, time.Time{}
 	if p.X != nil {
 		n.Saved = p.X.State
@@ -55,7 +55,15 @@ func foldVote(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if n.Interrupt == nil || p.ResolvedBy == nil {
+	if p.ResolvedBy == nil {
+		return nil
+	}
+	if n.Interrupt == nil {
+		if s.Replaying() && p.Action == "" {
+			i := Interrupt{Exchange: n.Heard}
+			i.say(Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue})
+			n.Heard = i.Exchange
+		}
 		return nil
 	}
 	if p.Action == "" { // no vote: a question, or an answer to one
@@ -122,6 +130,13 @@ func foldResolution(s *State, e *event.Event) error {
 		}
 		s.Answers[n.Interrupt.Request.Key] = a
 		s.closeInterrupt(n)
+	} else if p.X != nil && p.X.Key != "" {
+		a.Exchange, n.Heard = n.Heard, nil
+		if s.Answers == nil {
+			s.Answers = map[string]*Answer{}
+		}
+		s.Answers[p.X.Key] = a
+		n.Asked, n.Saved, n.Deadline = n.Asked+1, p.X.State, time.Time{}
 	}
 	n.Phase, n.Wake = Resolved, &Wake{Answer: a}
 	return nil

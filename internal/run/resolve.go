@@ -14,6 +14,9 @@ import (
 
 // resolve answers a node's interrupt (spec v2 interrupt.md §Resolve surfaces).
 func (t *turn) resolve(c Resolve) error {
+	if _, _, ok := t.s.node(c.NodeID); ok && t.s.Replaying() {
+		return problem.New(problem.InterruptAlreadyResolved, "a replay takes its answers from its source").With("nodeId", c.NodeID)
+	}
 	i, err := t.s.Open(c.NodeID, c.InterruptID)
 	if problem.Is(err, problem.NotFound) && t.early(c) {
 		return t.keep(c)

@@ -63,11 +63,19 @@ type State struct {
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 
+	// Of a fork.
+	Fork  *Fork         `json:"fork,omitzero"`
+	Lag   time.Duration `json:"lag,omitzero,format:nano"` // what has passed between the source's time and its own
+	Depth int           `json:"depth,omitzero"`           // of child runs, inherited from a source that was one
+	Said  int64         `json:"said,omitzero"`            // events of a replay that its source says too
+
 	wf *flow.Workflow
 
 	// What the current turn opened and closed, for the store's inbox.
 	opened []*Interrupt
 	closed []ids.Run
+
+	apart bool // the last event of a replay was not what its source says
 }
 
 // New returns the empty state of a run of a workflow: what an empty log folds to.
@@ -138,6 +146,8 @@ type Node struct {
 	Interrupt *Interrupt                `json:"interrupt,omitzero"`
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
+	Heard     []Said                    `json:"heard,omitzero"` // in a replay, of an exchange whose gate it does not open
+	Tally     Tally                     `json:"tally,omitzero"` // of a replay
 }
 
 // Wake is what an executing node was woken by; it is kept until the call's
@@ -252,7 +262,9 @@ func (s *State) Interrupts() []*Interrupt {
 // last called, for the store.
 func (s *State) TakeInbox() (opened []*Interrupt, closed []ids.Run) {
 	opened, closed = s.opened, s.closed
-	s.opened, s.closed = nil, nil
+	if s.opened, s.closed = nil, nil; s.Replaying() {
+		return nil, nil // nobody is asked anything
+	}
 	return opened, closed
 }
 

@@ -13,7 +13,7 @@ import (
 // suspend opens the interrupt a call asked for, unless the run's log answers it
 // already: a key is asked at most once in a run's life (spec v2 interrupt.md
 // §Payload).
-func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
+func (t *turn) suspend(step *flow.Step, r node.Result, recorded []event.Event, writes []event.Draft) *node.Error {
 	s, n := t.s, t.s.Nodes[step.Index]
 	in := r.Interrupt()
 	req := event.Interrupt{Kind: in.Kind, Key: in.Key, Data: jsontext.Value(in.Data), ResumeSchema: jsontext.Value(in.ResumeSchema)}
@@ -30,6 +30,9 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 		t.emitAll(writes)
 		t.execute(step, &Wake{Answer: a}, jsontext.Value(r.State()))
 		return nil
+	}
+	if s.Replaying() {
+		return t.answerFrom(step, r, req.Key, recorded, writes)
 	}
 	for _, other := range s.Interrupts() {
 		if other.Request.Key == req.Key {
