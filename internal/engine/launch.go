@@ -19,8 +19,8 @@ import (
 func (a *actor) launch(x run.Execute) {
 	e := a.e
 	step, ok := a.s.Workflow().Step(x.NodeID)
-	if !ok || e.draining.Load() {
-		return
+	if !ok || e.draining.Load() || a.s.Replaying() {
+		return // of a replay nothing but pure nodes is ever executed
 	}
 	ctx, cancel := context.WithCancel(effect.Permit(e.base, e.cfg.Seams))
 	if a.calls == nil {

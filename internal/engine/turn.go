@@ -43,6 +43,11 @@ type turn struct {
 	news     []run.ChildNews // of children that began and ended in this turn
 	parent   *turn
 
+	replay     *replay // of a run that is one
+	inherited  int     // bytes of the log that are a source's
+	staged     bool    // the log begins with what has been staged
+	unfinished bool    // a replay has more to say
+
 	ticked  bool      // what is due has had its chance
 	actor   *actor    // of a run that comes into being, while it is reserved
 	written store.Run // the row as the turn leaves it, once append has been called
@@ -59,7 +64,11 @@ func (t *turn) decide(c run.Command) error {
 	if r, ok := c.(run.NodeResult); ok && r.Err == nil {
 		c = t.vet(r)
 	}
-	d, err := run.Decide(t.s, c, t.e.env())
+	env := t.e.env()
+	if t.replay != nil {
+		env.Source = t.replay.rec
+	}
+	d, err := run.Decide(t.s, c, env)
 	if err != nil {
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Code == problem.InternalError {
@@ -119,14 +128,20 @@ func (t *turn) inline() {
 				t.broken = err
 			}
 		}
-		if len(t.todo) == 0 || t.broken != nil || n >= turnCalls || t.bytes >= turnBytes ||
-			n%16 == 15 && time.Since(begun) > turnTime {
+		if t.broken != nil || n >= turnCalls || t.bytes >= turnBytes || n%16 == 15 && time.Since(begun) > turnTime {
+			t.unfinished = t.replay != nil && t.s.Ended == ""
 			return
+		}
+		if len(t.todo) == 0 {
+			if t.replay == nil || !t.next() {
+				return
+			}
+			continue
 		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		r, err := t.e.call(t.e.base, t.s, x, callServices{turn: t})
-		if err == nil {
+		r, err := t.e.call(t.ctx(), t.s, x, callServices{turn: t})
+		if err == nil && (t.replay == nil || !t.replay.hold(t.s, r)) {
 			err = t.decide(r)
 		}
 		if err != nil && t.broken == nil {

@@ -114,7 +114,7 @@ func (t *turn) private(nodeID, message string, shown, whole event.Mark, differ b
 	t.emit(d)
 }
 
-func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt.Add(t.s.Lag)).Milliseconds() }
+func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt.Add(t.s.lag())).Milliseconds() }
 
 func (t *turn) start(c Start) error {
 	s := t.s

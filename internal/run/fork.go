@@ -35,6 +35,8 @@ func NewFork(id ids.Run, wf *flow.Workflow, f Fork) *State {
 	return s
 }
 
+func (s *State) lag() time.Duration { return time.Duration(s.LagNs) }
+
 // Replaying reports whether the run is a replay: nothing of it reaches the
 // outside, and what its source recorded stands for what is not executed.
 func (s *State) Replaying() bool { return s.Fork != nil && s.Fork.Mode == ModeReplay }
@@ -102,7 +104,7 @@ func (s *State) adopt(at time.Time) {
 		}
 	}
 	if s.Fork.Seq == 0 {
-		s.Lag = max(s.Fork.At.Sub(at), 0)
+		s.LagNs = max(int64(s.Fork.At.Sub(at)), 0)
 	}
 }
 
@@ -112,10 +114,10 @@ func (s *State) adopt(at time.Time) {
 // what waits for one, with children of its own, and a replay takes the outcome
 // from the record.
 func (s *State) inherit() {
-	s.Lag = max(s.Fork.At.Sub(s.Last), 0)
+	s.LagNs = max(int64(s.Fork.At.Sub(s.Last)), 0)
 	later := func(t *time.Time) {
 		if !t.IsZero() {
-			*t = t.Add(s.Lag)
+			*t = t.Add(s.lag())
 		}
 	}
 	for _, n := range s.Nodes {

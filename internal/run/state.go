@@ -64,10 +64,10 @@ type State struct {
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 
 	// Of a fork.
-	Fork  *Fork         `json:"fork,omitzero"`
-	Lag   time.Duration `json:"lag,omitzero,format:nano"` // what has passed between the source's time and its own
-	Depth int           `json:"depth,omitzero"`           // of child runs, inherited from a source that was one
-	Said  int64         `json:"said,omitzero"`            // events of a replay that its source says too
+	Fork  *Fork `json:"fork,omitzero"`
+	LagNs int64 `json:"lagNs,omitzero"` // how far its own time is behind that of the source's log
+	Depth int   `json:"depth,omitzero"` // of child runs, inherited from a source that was one
+	Said  int64 `json:"said,omitzero"`  // events of a replay that its source says too
 
 	wf *flow.Workflow
 

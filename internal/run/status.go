@@ -145,5 +145,5 @@ func (s *State) deadline(lim Limits) time.Time {
 		return time.Time{}
 	}
 	// One millisecond past the limit, so that what is observed exceeds it.
-	return s.StartedAt.Add(s.Lag + time.Duration(ms+1)*time.Millisecond)
+	return s.StartedAt.Add(s.lag() + time.Duration(ms+1)*time.Millisecond)
 }
