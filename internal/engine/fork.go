@@ -55,6 +55,15 @@ func (e *Engine) Fork(ctx context.Context, id ids.Run, source *store.Run, f run.
 			return Outcome{}, refusal(err)
 		}
 	}
+	if t.replay != nil {
+		if end, doomed := t.replay.rec.End(f.Seq); doomed {
+			ev, err := t.replay.event(end)
+			if err != nil {
+				return Outcome{}, refusal(err)
+			}
+			begin.End = &ev
+		}
+	}
 	if err := t.begin(begin); err != nil {
 		return Outcome{}, err
 	}

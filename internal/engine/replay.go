@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/event"
@@ -94,15 +95,18 @@ func (r *replay) hold(s *run.State, res run.NodeResult) bool {
 	return true
 }
 
-func (r *replay) holds(s *run.State) func(string) run.Held {
-	calls := map[string]run.Execute{}
-	for _, x := range s.Executing() {
+// holds says how far the calls of a replay are.
+func (t *turn) holds() func(string) run.Held {
+	r, calls := t.replay, map[string]run.Execute{}
+	for _, x := range t.s.Executing() {
 		calls[x.NodeID] = x
 	}
 	return func(nodeID string) run.Held {
 		h, ok := r.held[nodeID]
 		x, executing := calls[nodeID]
 		switch {
+		case executing && t.pending(nodeID, x) >= 0:
+			return run.HeldCall
 		case !ok:
 			return run.HeldNothing
 		case !executing || x.Visit != h.Visit || x.Attempt != h.Attempt:
@@ -115,20 +119,29 @@ func (r *replay) holds(s *run.State) func(string) run.Held {
 	}
 }
 
-// ctx is the context of a pure call. In a replay it passes no seam.
-func (t *turn) ctx() context.Context {
-	if t.replay == nil {
-		return t.e.base
-	}
-	return effect.Forbid(t.e.base)
+// pending finds the call of a node among those to make, or gives -1.
+func (t *turn) pending(nodeID string, x run.Execute) int {
+	return slices.IndexFunc(t.todo, func(y run.Execute) bool {
+		return y.NodeID == nodeID && y.Visit == x.Visit && y.Attempt == x.Attempt
+	})
 }
 
 // next does what comes next in a replay, and reports whether something did.
 func (t *turn) next() bool {
 	r := t.replay
-	cue := r.rec.Next(t.s, r.holds(t.s))
-	if cue.Kind == run.NoCue {
+	cue := r.rec.Next(t.s, t.holds())
+	switch cue.Kind {
+	case run.NoCue:
 		return false
+	case run.CueCall:
+		for i, x := range t.todo {
+			if x.NodeID == cue.NodeID {
+				t.todo = slices.Delete(t.todo, i, i+1)
+				t.make(effect.Forbid(t.e.base), x) // it passes no seam
+				break
+			}
+		}
+		return t.broken == nil
 	}
 	c, err := r.command(t.s, cue)
 	if errors.Is(err, store.ErrNotFound) && cue.NodeID != "" {

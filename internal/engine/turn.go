@@ -132,21 +132,29 @@ func (t *turn) inline() {
 			t.unfinished = t.replay != nil && t.s.Ended == ""
 			return
 		}
-		if len(t.todo) == 0 {
-			if t.replay == nil || !t.next() {
+		if t.replay != nil {
+			if !t.next() {
 				return
 			}
 			continue
 		}
+		if len(t.todo) == 0 {
+			return
+		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		r, err := t.e.call(t.ctx(), t.s, x, callServices{turn: t})
-		if err == nil && (t.replay == nil || !t.replay.hold(t.s, r)) {
-			err = t.decide(r)
-		}
-		if err != nil && t.broken == nil {
-			t.broken = err
-		}
+		t.make(t.e.base, x)
+	}
+}
+
+// make makes a call of a pure node and decides its result.
+func (t *turn) make(ctx context.Context, x run.Execute) {
+	r, err := t.e.call(ctx, t.s, x, callServices{turn: t})
+	if err == nil && (t.replay == nil || !t.replay.hold(t.s, r)) {
+		err = t.decide(r)
+	}
+	if err != nil && t.broken == nil {
+		t.broken = err
 	}
 }
 

@@ -96,7 +96,13 @@ func (t *turn) because(typ event.Type, nodeID string, payload any) {
 	t.emit(event.Draft{Type: typ, NodeID: nodeID, Causation: t.s.Seq, Payload: event.Encode(payload)})
 }
 
-func (t *turn) effect(e Effect) { t.out.Effects = append(t.out.Effects, e) }
+// effect asks for something. A replay asks for nothing but calls of pure nodes.
+func (t *turn) effect(e Effect) {
+	if _, call := e.(Execute); t.s.Replaying() && !call {
+		return
+	}
+	t.out.Effects = append(t.out.Effects, e)
+}
 
 func (t *turn) note(level, nodeID, message string, m *event.Mark) {
 	t.say(event.LogAppended, nodeID, event.Log{Level: level, Message: message, NodeID: nodeID, X: m})

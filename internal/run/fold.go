@@ -29,7 +29,7 @@ func (s *State) Fold(e *event.Event) error {
 			s.follow(e)
 		}
 		if e.Seq == s.Fork.Seq-1 {
-			s.inherit()
+			s.inherit(e)
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func foldNodeCancelled(s *State, e *event.Event) error {
 func (s *State) finish(_ *flow.Step, n *Node, p Phase, at time.Time) {
 	s.closeInterrupt(n)
 	n.Phase, n.EndedAt, n.Forced = p, at, false
-	n.Due, n.Deadline, n.Saved, n.Wake = time.Time{}, time.Time{}, nil, nil
+	n.Due, n.Deadline, n.Saved, n.Wake, n.Partial = time.Time{}, time.Time{}, nil, nil, false
 }
 
 func (s *State) closeInterrupt(n *Node) {

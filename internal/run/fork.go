@@ -113,7 +113,7 @@ func (s *State) adopt(at time.Time) {
 // passed since that event. Child runs belong to the source: a branch starts over
 // what waits for one, with children of its own, and a replay takes the outcome
 // from the record.
-func (s *State) inherit() {
+func (s *State) inherit(last *event.Event) {
 	s.LagNs = max(int64(s.Fork.At.Sub(s.Last)), 0)
 	later := func(t *time.Time) {
 		if !t.IsZero() {
@@ -139,6 +139,19 @@ func (s *State) inherit() {
 	if s.Replaying() {
 		s.Paused, s.Draining = false, nil // spec v2 runs.md §Pause and resume
 		s.opened, s.closed = nil, nil
+		s.amid(last)
+	}
+}
+
+// amid marks the node whose outcome a replay has inherited in part: the rest of it
+// is taken from the record, for a call would say the first part again.
+func (s *State) amid(last *event.Event) {
+	switch last.Type {
+	case event.VariableChanged, event.ChannelWritten, event.LogAppended:
+		part, _ := ofOutcome(last)
+		if _, n, ok := s.node(last.NodeID); ok && part && n.Phase == Executing {
+			n.Partial = true
+		}
 	}
 }
 
@@ -169,6 +182,9 @@ func (s *State) disown(n *Node) {
 type Begin struct {
 	Payload, Sealed jsontext.Value
 	At              time.Time // of the source's run.started
+
+	// End is, for a replay that begins where the source was ending, how it ended.
+	End *event.Event
 }
 
 func (t *turn) begun(c Begin) error {
@@ -179,9 +195,45 @@ func (t *turn) begun(c Begin) error {
 	if s.Fork.Seq == 0 {
 		return t.startAgain(c)
 	}
-	t.takeUp()
+	if t.doomed(c.End); s.Closing == nil && s.Ended == "" {
+		t.takeUp()
+	}
 	t.advance()
 	return nil
+}
+
+// doomed ends a fork that begins where its source was ending already: a failure
+// nobody takes over is recorded, or the source's own end says so.
+func (t *turn) doomed(end *event.Event) {
+	s := t.s
+	for i, n := range s.Nodes {
+		if n.Phase != Broken || n.Error == nil {
+			continue
+		}
+		step, taken := &s.wf.Steps[i], []string{}
+		for _, k := range step.Out {
+			if s.Links[k] == Failure {
+				taken = append(taken, s.wf.Links[k].ID)
+			}
+		}
+		if !t.takenOver(step, taken) {
+			t.fail(*n.Error, step.Node.ID)
+			return
+		}
+	}
+	if end == nil {
+		return
+	}
+	switch end.Type {
+	case event.RunFailed:
+		if p, err := event.Read[event.Failed](end.Payload); err == nil {
+			t.fail(p.Error, p.FailedNodeID)
+		}
+	case event.RunCancelled:
+		if p, err := event.Read[event.Cancelled](end.Payload); err == nil {
+			t.end(event.ClosingMark{Kind: "cancel", Reason: p.Reason, By: p.CancelledBy, ParentRunID: p.ParentRunID}, "run-cancelled")
+		}
+	}
 }
 
 // startAgain is the run.started of a fork from the very beginning. In a replay it
@@ -237,13 +289,13 @@ func (t *turn) takeUp() {
 		switch {
 		case t.err != nil || s.Ended != "":
 			return
-		case n.Phase == Executing && step.Type.Pure:
+		case n.Phase == Executing && step.Type.Pure && !n.recorded():
 			t.execute(step, n.Wake, n.Saved)
 		case n.Phase == Executing && !s.Replaying(), n.Phase == Cut && !s.Replaying() && !t.held():
 			if t.admit(step) {
 				t.attempt(step, n.Attempt+1)
 			}
-		case n.Phase == Resolved && !t.held():
+		case n.Phase == Resolved && !s.Replaying() && !t.held():
 			t.wake(step, n)
 		}
 	}

@@ -21,6 +21,8 @@ type Record struct {
 	ended event.Type // the terminal event, if there is one
 	endAt int64
 	late  bool // the run used up its time
+
+	ending int64 // from where on the run was ending, -1 if it was not
 }
 
 // saying is one event that a replay must say too.
@@ -39,14 +41,17 @@ type nodeRecord struct {
 	heard    []int64
 }
 
+// moment is a node.started or node.resumed: where a call was made. next is the
+// node's event that follows, from which on the call is made; 0 if there is none.
 type moment struct {
-	seq int64
-	at  time.Time
+	seq  int64
+	at   time.Time
+	next int64
 }
 
 // NewRecord makes an empty record of a source.
 func NewRecord(source ids.Run) *Record {
-	return &Record{Source: source, nodes: map[string]*nodeRecord{}}
+	return &Record{Source: source, nodes: map[string]*nodeRecord{}, ending: -1}
 }
 
 // Comparable reports whether a replay says this event again. It raises no
@@ -99,6 +104,7 @@ func (r *Record) Add(e *event.Event) {
 		p, err := event.Read[event.Breach](e.Payload)
 		r.late = r.late || err == nil && p.Kind == "run-duration"
 	}
+	r.watch(e)
 	if e.NodeID == "" {
 		return
 	}
@@ -110,6 +116,37 @@ func (r *Record) Add(e *event.Event) {
 	n.add(e)
 }
 
+// watch notes from where on the run was on its way to its end.
+func (r *Record) watch(e *event.Event) {
+	from := int64(-1)
+	switch e.Type {
+	case event.LoopbackLimit:
+		from = e.Seq - 1 // what started the loop over once too often
+	case event.CapBreached:
+		from = e.Seq
+	case event.NodeCancelled:
+		p, err := event.Read[event.NodeCancel](e.Payload)
+		if err == nil && p.Reason != "loop-repeated" {
+			from = e.Seq
+		}
+	case event.RunFailed, event.RunCancelled:
+		return
+	case event.LogAppended:
+		if marked(e) {
+			return
+		}
+	}
+	if from < 0 || r.ending < 0 {
+		r.ending = from
+	}
+}
+
+// End is the sequence of the source's last event, if a fork from seq begins where
+// the source was ending already.
+func (r *Record) End(seq int64) (int64, bool) {
+	return r.endAt, r.ended != "" && r.ending >= 0 && seq > r.ending
+}
+
 func (n *nodeRecord) add(e *event.Event) {
 	if part, last := ofOutcome(e); part {
 		n.open = append(n.open, e.Seq)
@@ -117,16 +154,37 @@ func (n *nodeRecord) add(e *event.Event) {
 			n.outcomes, n.open = append(n.outcomes, n.open), nil
 		}
 	}
+	n.follow(e.Seq)
 	switch e.Type {
 	case event.NodeStarted:
-		n.starts = append(n.starts, moment{e.Seq, e.Time})
+		n.starts = append(n.starts, moment{seq: e.Seq, at: e.Time})
 	case event.NodeResumed:
-		n.resumes = append(n.resumes, moment{e.Seq, e.Time})
+		n.resumes = append(n.resumes, moment{seq: e.Seq, at: e.Time})
 	case event.ApprovalReceived:
 		n.heard = append(n.heard, e.Seq)
 	case event.InterruptResolved:
 		n.answers, n.heard = append(n.answers, append(n.heard, e.Seq)), nil
 	}
+}
+
+// follow notes what comes next after a call was made.
+func (n *nodeRecord) follow(seq int64) {
+	for _, list := range [][]moment{n.starts, n.resumes} {
+		if k := len(list) - 1; k >= 0 && list[k].next == 0 {
+			list[k].next = seq
+		}
+	}
+}
+
+// called is where the source made the call that a replay is about to make.
+func (n *nodeRecord) called(k *Tally) (m moment, ok bool) {
+	if i := k.Starts - 1; i >= 0 && i < len(n.starts) {
+		m, ok = n.starts[i], true
+	}
+	if i := k.Resumes - 1; i >= 0 && i < len(n.resumes) && n.resumes[i].seq > m.seq {
+		m, ok = n.resumes[i], true
+	}
+	return m, ok
 }
 
 func digest(e *event.Event) [16]byte {
@@ -172,6 +230,7 @@ type CueKind uint8
 // The cues. NoCue means that nothing is left to do, or a call is being made.
 const (
 	NoCue      CueKind = iota
+	CueCall            // make the call of the node and decide its result, if the record need not give anything
 	CueEcho            // say the source's event again: Echo
 	CueAnswer          // the held result of the node may be decided now, with the answers recorded for it
 	CueElapse          // what the node waits for is over: Elapse
@@ -180,13 +239,15 @@ const (
 	CueLate            // the source used up its time
 )
 
-// Held says of a node that is executing in a replay what its call wants: an
-// interrupt answered, or child runs, which make it a node of recorded outcome.
+// Held says of a node that is executing in a replay how far its call is: it has
+// not been made, or it wants an interrupt answered, or child runs, which make it a
+// node of recorded outcome.
 type Held uint8
 
-// What a call may want.
+// How far a call may be.
 const (
 	HeldNothing Held = iota
+	HeldCall
 	HeldAnswer
 	HeldChildren
 )
@@ -229,6 +290,12 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 	return missing
 }
 
+// recorded reports whether the outcome of a pure node of a replay is taken from the
+// record all the same: it waits for child runs, or part of it is said already.
+func (n *Node) recorded() bool {
+	return n.Phase == Awaiting || n.Partial || n.Wake != nil && n.Wake.Children
+}
+
 // cue is what comes next for one node.
 func (r *nodeRecord) cue(n *Node, pure bool, held Held) Cue {
 	if r == nil {
@@ -236,16 +303,29 @@ func (r *nodeRecord) cue(n *Node, pure bool, held Held) Cue {
 	}
 	k := &n.Tally
 	switch {
-	case n.Phase == Resolved && pure, n.Phase == Cut && pure:
+	case n.Phase == Cut && pure:
 		return Cue{Kind: CueElapse, Seq: -1}
-	case !pure || n.Phase == Awaiting || held == HeldChildren:
+	case n.Phase == Resolved && pure:
+		if k.Resumes < len(r.resumes) {
+			return Cue{Kind: CueElapse, Seq: r.resumes[k.Resumes].seq}
+		}
+		return Cue{Kind: CueElapse, Seq: -1}
+	case !pure || n.recorded() || held == HeldChildren:
 		if k.Ends < len(r.outcomes) && k.Echoes < len(r.outcomes[k.Ends]) {
 			return Cue{Kind: CueEcho, Seq: r.outcomes[k.Ends][k.Echoes]}
+		}
+		if k.Ends == len(r.outcomes) && k.Echoes < len(r.open) { // it never came to its end
+			return Cue{Kind: CueEcho, Seq: r.open[k.Echoes]}
 		}
 	case n.Phase == Suspended:
 		if k.Answers < len(r.answers) && k.Heard < len(r.answers[k.Answers]) {
 			return Cue{Kind: CueEcho, Seq: r.answers[k.Answers][k.Heard]}
 		}
+	case held == HeldCall:
+		if m, ok := r.called(k); ok && m.next > 0 {
+			return Cue{Kind: CueCall, Seq: m.next}
+		}
+		return Cue{Kind: CueCall, Seq: math.MaxInt64 - 1}
 	case held == HeldAnswer:
 		if k.Answers < len(r.answers) {
 			return Cue{Kind: CueAnswer, Seq: r.answers[k.Answers][0]}
@@ -261,7 +341,7 @@ func (r *nodeRecord) cue(n *Node, pure bool, held Held) Cue {
 		}
 		return Cue{Kind: CueElapse, Seq: math.MaxInt64 - 1}
 	default:
-		return Cue{} // a pure call is being made
+		return Cue{}
 	}
 	return Cue{Kind: CueMissing}
 }
@@ -278,20 +358,14 @@ func (r *Record) Answers(s *State, nodeID string) []int64 {
 
 // Now is the time at which the source made the call a replay is about to make;
 // zero if it made none.
-func (r *Record) Now(s *State, nodeID string, woken bool) time.Time {
+func (r *Record) Now(s *State, nodeID string) time.Time {
 	_, n, ok := s.node(nodeID)
 	rec := r.nodes[nodeID]
 	if !ok || rec == nil {
 		return time.Time{}
 	}
-	list, at := rec.starts, n.Tally.Starts-1
-	if woken {
-		list, at = rec.resumes, n.Tally.Resumes-1
-	}
-	if at < 0 || at >= len(list) {
-		return time.Time{}
-	}
-	return list[at].at
+	m, _ := rec.called(&n.Tally)
+	return m.at
 }
 
 // codeSourceMissing fails a node of which the source has no outcome.

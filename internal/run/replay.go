@@ -98,11 +98,6 @@ func (t *turn) echo(e *event.Event) error {
 		p.RunID = t.s.ID.String()
 		d.Payload = event.Encode(p)
 		t.emit(d)
-	case event.InterruptResolved:
-		t.emit(d)
-		if step.Type.Pure && n.Phase == Resolved {
-			t.continueAfter(step, n)
-		}
 	default:
 		t.emit(d)
 	}
@@ -172,9 +167,6 @@ func (t *turn) answerFrom(step *flow.Step, r node.Result, key string, recorded [
 			}
 		}
 		t.emit(d)
-	}
-	if n := t.s.Nodes[step.Index]; t.err == nil && n.Phase == Resolved {
-		t.continueAfter(step, n)
 	}
 	return nil
 }

@@ -146,8 +146,9 @@ type Node struct {
 	Interrupt *Interrupt                `json:"interrupt,omitzero"`
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
-	Heard     []Said                    `json:"heard,omitzero"` // in a replay, of an exchange whose gate it does not open
-	Tally     Tally                     `json:"tally,omitzero"` // of a replay
+	Heard     []Said                    `json:"heard,omitzero"`   // in a replay, of an exchange whose gate it does not open
+	Tally     Tally                     `json:"tally,omitzero"`   // of a replay
+	Partial   bool                      `json:"partial,omitzero"` // a replay begins amid what its call came to
 }
 
 // Wake is what an executing node was woken by; it is kept until the call's
