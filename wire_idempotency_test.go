@@ -119,6 +119,9 @@ var mutations = map[string]func(s *server) (path string, body any){
 	"resolveInterruptByRun": func(s *server) (string, any) {
 		return "/runs/" + seg(s.run("g")) + "/interrupts/ok", map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	},
+	"forkRun": func(s *server) (string, any) {
+		return "/runs/" + seg(s.run("g")) + ":fork", map[string]any{"mode": "branch", "fromSeq": 1}
+	},
 	"putWorkflow": func(s *server) (string, any) { return "/host/fermata/workflows/new", gate("new") },
 	"resolveInterruptByToken": func(s *server) (string, any) {
 		return "/interrupts/" + s.token(s.run("g"), "ok"), map[string]any{"resumeValue": map[string]any{"action": "accept"}}

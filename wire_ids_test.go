@@ -59,6 +59,9 @@ func TestWireForeignRuns(t *testing.T) {
 		if r.Body != nil && !r.Body.Optional {
 			body = `{"resumeValue":{"action":"accept"}}`
 		}
+		if r.ID == "forkRun" {
+			body = `{"mode":"replay"}`
+		}
 		ask := func(run string) answer {
 			p := strings.NewReplacer("{runId}", seg(run), "{nodeId}", "ok").Replace(r.Pattern)
 			return s.do(r.Method, p, body, "Authorization", other).refused(t, 403, "id_tenant_mismatch")

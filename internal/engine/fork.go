@@ -115,7 +115,7 @@ func (t *turn) inherit(ctx context.Context, f *run.Fork) (run.Begin, error) {
 			return false, nil
 		}
 		if ev.Type.Terminal() {
-			return false, problem.New("fork_point_invalid", "the run ends at sequence %d: a fork from %d would inherit its end", ev.Seq, f.Seq).
+			return false, problem.New(problem.ForkPointInvalid, "the run ends at sequence %d: a fork from %d would inherit its end", ev.Seq, f.Seq).
 				With("field", "fromSeq").With("fromSeq", f.Seq).With("terminalSeq", ev.Seq)
 		}
 		own := ev.Inherited(t.s.ID)

@@ -22,11 +22,23 @@ var scoped = map[string]bool{
 func (e *Event) Essence() []byte {
 	b := append([]byte(e.Type), 0)
 	b = append(append(b, e.NodeID...), 0)
-	return append(b, essence(e.Payload, e.Run.Opaque)...)
+	return append(b, essence(e)...)
 }
 
-func essence(payload jsontext.Value, own string) []byte {
-	v := payload.Clone()
+// placed drops from an interrupt's key, where the host has made it of the run, node,
+// visit and ordinal, the run: a fork inherits its source's.
+func placed(e *Event, key jsontext.Value) jsontext.Value {
+	if e.Type != InterruptRequested && e.Type != NodeSuspended {
+		return key
+	}
+	if _, place, ok := bytes.Cut(key, []byte(":"+e.NodeID+":")); ok {
+		return append([]byte(`"`), place...)
+	}
+	return key
+}
+
+func essence(e *Event) []byte {
+	v, own := e.Payload.Clone(), e.Run.Opaque
 	if own != "" {
 		// Ids and keys derived from the run's id name it.
 		v = bytes.ReplaceAll(v, []byte(own), []byte("~"))
@@ -46,8 +58,11 @@ func essence(payload jsontext.Value, own string) []byte {
 	var out []byte
 	for _, name := range names {
 		x := m[name]
-		if name == "outputs" {
+		switch name {
+		case "outputs":
 			x = withoutChild(x)
+		case "key":
+			x = placed(e, x)
 		}
 		_ = x.Canonicalize()
 		out, _ = jsontext.AppendQuote(out, name)

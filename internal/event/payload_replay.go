@@ -26,7 +26,7 @@ type DivergedX struct {
 // is not given stays as it was.
 type ForkOptions struct {
 	Configurable jsontext.Value `json:"configurable,omitzero"`
-	Tags         []string       `json:"tags,omitzero"` // empty, but not nil, for none at all
+	Tags         []string       `json:"tags,omitzero"` // not nil but empty for none at all
 	Metadata     jsontext.Value `json:"metadata,omitzero"`
 }
 

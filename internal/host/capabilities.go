@@ -1,13 +1,18 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json"
 )
+
+// SeamsPath is where the effect-seam manifest is served.
+const SeamsPath = "/host/effect-seams"
 
 // ProtocolVersion is the version of the protocol this host serves.
 const ProtocolVersion = "2.0"
@@ -55,6 +60,18 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// The family idempotency is absent although every mutating operation honours a
 	// key: advertising it binds effect identity and its ledger, which are not wired
 	// (spec v2 idempotency.md §Layer 2; ADR 10).
+	if len(h.cfg.Seams.All()) > 0 {
+		// A runtime without a way out has nothing to suppress, and no manifest.
+		root["replay"] = record("witnessable-gated", map[string]any{
+			"modes": []string{run.ModeReplay, run.ModeBranch}, "effectSeamsManifest": SeamsPath,
+		})
+	}
+	if id, err := h.HostID(context.Background()); err == nil {
+		// Of the execution model nothing is claimed but who dispatched a run.
+		root["multiAgent"] = record("claims-check", map[string]any{"executionModel": map[string]any{
+			"crossHostCausation": map[string]any{"hostId": id, "ancestryEndpointSupported": true},
+		}})
+	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
-	"github.com/fermata-run/fermata/internal/problem"
 )
 
 // Record is what a replay needs to know of its source's log: where the outcomes
@@ -367,6 +366,3 @@ func (r *Record) Now(s *State, nodeID string) time.Time {
 	m, _ := rec.called(&n.Tally)
 	return m.at
 }
-
-// codeSourceMissing fails a node of which the source has no outcome.
-const codeSourceMissing = problem.Code("replay_source_missing")

@@ -57,7 +57,7 @@ func (t *turn) replay(c Command) error {
 }
 
 func (t *turn) missing(step *flow.Step) *event.Error {
-	e := fault(codeSourceMissing, "the source run has no outcome of node %s to take", step.Node.ID)
+	e := fault(problem.ReplaySourceMissing, "the source run has no outcome of node %s to take", step.Node.ID)
 	e.Details = map[string]any{"nodeId": step.Node.ID, "sourceRunId": t.s.Fork.Source.String()}
 	return e
 }

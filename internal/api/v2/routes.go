@@ -102,6 +102,7 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
+	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.hostRoutes(limit, cursor)...)
 	for i := range rs {
 		if r := &rs[i]; r.Mutates() {
