@@ -158,7 +158,7 @@ func foldNodeStarted(s *State, e *event.Event) error {
 		}
 		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, Tally: n.Tally}
 	}
-	n.Attempt, n.Phase, n.StartedAt, n.Forced = p.Attempt, Executing, e.Time, false
+	n.Attempt, n.Phase, n.StartedAt, n.CalledAt, n.Forced = p.Attempt, Executing, e.Time, e.Time, false
 	n.Due, n.Deadline = time.Time{}, time.Time{}
 	if ms := step.Settings.TimeoutMs; ms > 0 {
 		n.Deadline = e.Time.Add(time.Duration(ms) * time.Millisecond)

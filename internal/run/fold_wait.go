@@ -156,7 +156,7 @@ func foldNodeResumed(s *State, e *event.Event) error {
 			n.Children[i].Told = Terminal(n.Children[i].Status)
 		}
 	}
-	n.Phase, n.Due = Executing, time.Time{}
+	n.Phase, n.Due, n.CalledAt = Executing, time.Time{}, e.Time
 	if ms := step.Settings.TimeoutMs; ms > 0 && n.Deadline.IsZero() {
 		n.Deadline = e.Time.Add(time.Duration(ms) * time.Millisecond)
 	}

@@ -123,6 +123,7 @@ func (s *State) inherit(last *event.Event) {
 	for _, n := range s.Nodes {
 		if n.Phase.active() {
 			later(&n.StartedAt)
+			later(&n.CalledAt)
 		}
 		later(&n.Due)
 		later(&n.Deadline)

@@ -136,6 +136,7 @@ type Node struct {
 	Failures  int                       `json:"failures,omitzero"`
 	Forced    bool                      `json:"forced,omitzero"` // a loop starts here again
 	StartedAt time.Time                 `json:"startedAt,omitzero"`
+	CalledAt  time.Time                 `json:"calledAt,omitzero"` // its newest node.started or node.resumed
 	EndedAt   time.Time                 `json:"endedAt,omitzero"`
 	Due       time.Time                 `json:"due,omitzero"`      // sleeping, retrying
 	Deadline  time.Time                 `json:"deadline,omitzero"` // of the attempt
@@ -276,6 +277,16 @@ func (s *State) Children(nodeID string) []Child {
 		return nil
 	}
 	return n.Children
+}
+
+// CalledAt is the time of a node's newest start or wake-up: what a pure call takes
+// for now, so that it gives the same whenever it is made.
+func (s *State) CalledAt(nodeID string) time.Time {
+	_, n, ok := s.node(nodeID)
+	if !ok {
+		return time.Time{}
+	}
+	return n.CalledAt
 }
 
 // Executing lists the calls the run waits for.
