@@ -179,7 +179,9 @@ func TestWireForkRefusals(t *testing.T) {
 	}
 	ok := map[string]any{"mode": "replay"}
 	s.do("POST", "/runs/default~2F0123456789abcdefghjkmnpqrs:fork", ok).refused(t, 404, "not_found")
-	only := func(scope string) string { return s.key(scope+"-key-"+scope+"-key-"+scope+"-key-of-it", "default", scope) }
+	only := func(scope string) string {
+		return s.key(scope+"-key-"+scope+"-key-"+scope+"-key-of-it", "default", scope)
+	}
 	s.do("POST", "/runs/"+seg(src)+":fork", ok, "Authorization", only("runs:create")).refused(t, 403, "forbidden")
 	s.do("POST", "/runs/"+seg(src)+":fork", ok, "Authorization", only("runs:read")).refused(t, 403, "forbidden")
 	if s.runCount() != runs {

@@ -58,5 +58,5 @@ var registry = slices.Concat(
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
 	interruptChecks, approvalChecks, tokenChecks,
-	idempotencyChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, gateChecks, seamChecks,
+	idempotencyChecks, replayChecks, forkChecks, diffChecks, webhookChecks, deliveryChecks, gateChecks, seamChecks,
 )

@@ -9,8 +9,9 @@ import (
 // runsCommand holds the commands on a host's runs.
 func (a *app) runsCommand() *cobra.Command {
 	var t target
-	g := group("runs", "Start, list, follow, pause and cancel runs",
-		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t))
+	g := group("runs", "Start, list, follow, pause, fork and cancel runs",
+		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t),
+		a.runsFork(&t), a.runsDiff(&t), a.runsAncestry(&t))
 	t.bind(g)
 	return g
 }
