@@ -29,7 +29,7 @@ type ForkRequest struct {
 // out stays.
 type ForkOptions struct {
 	Configurable json.RawMessage `json:"configurable,omitempty"`
-	Tags         []string        `json:"tags,omitempty"`
+	Tags         []string        `json:"tags,omitzero"` // nil to leave them, empty for none
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 }
 

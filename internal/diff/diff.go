@@ -106,11 +106,7 @@ func Members(a, b map[string]jsontext.Value) map[string]Pair {
 }
 
 func same(a, b jsontext.Value) bool {
-	x, y := a.Clone(), b.Clone()
-	if x.Canonicalize() != nil || y.Canonicalize() != nil {
-		return bytes.Equal(a, b)
-	}
-	return bytes.Equal(x, y)
+	return bytes.Equal(event.Canonical(a), event.Canonical(b))
 }
 
 func orNull(v jsontext.Value) jsontext.Value {

@@ -72,8 +72,8 @@ func (e *Engine) input(s *run.State, step *flow.Step, x run.Execute, sv callServ
 	}
 	in.Services.Chunk = sv.chunk
 	in.Wake = e.wake(s, x, sv.turn)
-	if sv.turn != nil {
-		in.Now = s.CalledAt(x.NodeID)
+	if at := s.CalledAt(x.NodeID); sv.turn != nil && !at.IsZero() { // zero in an old checkpoint
+		in.Now = at
 	}
 	if sv.turn != nil && sv.turn.replay != nil {
 		if at := sv.turn.replay.rec.Now(s, x.NodeID); !at.IsZero() {

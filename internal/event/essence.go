@@ -25,6 +25,16 @@ func (e *Event) Essence() []byte {
 	return append(b, essence(e)...)
 }
 
+// Canonical writes JSON with its members sorted and no white space. Numbers keep
+// their spelling: large ones that differ must not be taken for the same.
+func Canonical(v jsontext.Value) jsontext.Value {
+	c := v.Clone()
+	if c.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {
+		return v
+	}
+	return c
+}
+
 // placed drops from an interrupt's key, where the host has made it of the run, node,
 // visit and ordinal, the run: a fork inherits its source's.
 func placed(e *Event, key jsontext.Value) jsontext.Value {
@@ -45,8 +55,7 @@ func essence(e *Event) []byte {
 	}
 	var m map[string]jsontext.Value
 	if v.Kind() != '{' || json.Unmarshal(v, &m) != nil {
-		_ = v.Canonicalize()
-		return v
+		return Canonical(v)
 	}
 	names := make([]string, 0, len(m))
 	for name := range m {
@@ -64,7 +73,7 @@ func essence(e *Event) []byte {
 		case "key":
 			x = placed(e, x)
 		}
-		_ = x.Canonicalize()
+		x = Canonical(x)
 		out, _ = jsontext.AppendQuote(out, name)
 		out = append(append(append(out, ':'), x...), ',')
 	}
