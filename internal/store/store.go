@@ -124,6 +124,10 @@ type Run struct {
 // nothing of it may reach the outside (spec v2 replay.md §Suppression).
 func (r *Run) Replay() bool { return r.ForkMode == "replay" }
 
+// History reports whether the event at seq is nothing to tell anybody outside: the
+// run has inherited it, or says it again.
+func (r *Run) History(seq int64) bool { return r.Replay() || r.ForkMode != "" && seq < r.ForkSeq }
+
 // Append is one step of one run.
 type Append struct {
 	Create      bool  // insert the run; Epoch and ExpectedSeq are then ignored

@@ -25,6 +25,9 @@ func forkRows(e *env) {
 		if fork.row.Replay() != (mode == "replay") {
 			e.Errorf("%s is a replay: %v", mode, fork.row.Replay())
 		}
+		if !fork.row.History(6) || fork.row.History(7) != (mode == "replay") || plain.History(0) {
+			e.Errorf("%s: what is history is not", mode)
+		}
 		next := fork.next(note("more"))
 		next.Row.ForkMode, next.Row.ForkSeq, next.Row.ForkOptions = "branch", 1, nil // not among what changes
 		e.ok(e.s.Runs().Append(e.ctx, next))
