@@ -173,7 +173,10 @@ func (h *Host) FoldUpTo(ctx context.Context, id ids.Run, seq int64) (*run.State,
 	if err != nil {
 		return nil, problem.Internal(err)
 	}
-	s := run.New(id, wf).MaskWith(h.engine.MaskSecret())
+	s, err := h.engine.Blank(&row, wf)
+	if err != nil {
+		return nil, problem.Internal(err)
+	}
 	for s.Seq < seq {
 		_, events, err := h.store.Runs().Events(ctx, id, s.Seq, streamEvents, streamBytes)
 		if err != nil {
