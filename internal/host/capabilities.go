@@ -73,9 +73,11 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// out. A runtime without one has nothing to suppress in a replay, and no manifest.
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
-		root["replay"] = record("witnessable-gated", map[string]any{
-			"modes": []string{run.ModeReplay, run.ModeBranch}, "effectSeamsManifest": SeamsPath,
-		})
+		facets := map[string]any{"modes": []string{run.ModeReplay, run.ModeBranch}, "effectSeamsManifest": SeamsPath}
+		if days, known := h.RetentionDays(); known {
+			facets["retention"] = map[string]any{"days": days}
+		}
+		root["replay"] = record("witnessable-gated", facets)
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())

@@ -171,7 +171,7 @@ func (h *Host) FoldUpTo(ctx context.Context, id ids.Run, seq int64) (*run.State,
 	}
 	wf, err := h.engine.Definitions().Get(ctx, id.Tenant, row.WorkflowID, row.WorkflowVersion)
 	if err != nil {
-		return nil, problem.Internal(err)
+		return nil, err
 	}
 	s, err := h.engine.Blank(&row, wf)
 	if err != nil {

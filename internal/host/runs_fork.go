@@ -113,7 +113,7 @@ func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions)
 	if len(o.Configurable) > 0 {
 		wf, err := h.engine.Definitions().Get(ctx, row.ID.Tenant, row.WorkflowID, row.WorkflowVersion)
 		if err != nil {
-			return nil, problem.Internal(err)
+			return nil, err
 		}
 		if err := within("runOptionsOverlay.", checkConfigurable(wf, o.Configurable)); err != nil {
 			return nil, err

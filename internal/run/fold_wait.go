@@ -61,16 +61,20 @@ func foldVote(s *State, e *event.Event) error {
 	if p.ResolvedBy == nil {
 		return nil
 	}
+	said := Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue}
+	if p.X != nil && !p.X.At.IsZero() {
+		said.At = p.X.At
+	}
 	if n.Interrupt == nil {
 		if s.Fork != nil && p.Action == "" {
 			i := Interrupt{Exchange: n.Heard}
-			i.say(Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue})
+			i.say(said)
 			n.Heard = i.Exchange
 		}
 		return nil
 	}
 	if p.Action == "" { // no vote: a question, or an answer to one
-		n.Interrupt.say(Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue})
+		n.Interrupt.say(said)
 		return nil
 	}
 	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")

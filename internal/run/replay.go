@@ -90,6 +90,12 @@ func (t *turn) echo(e *event.Event) error {
 		if !over && !t.takenOver(step, taken) {
 			t.fail(p.Error, e.NodeID)
 		}
+	case event.ApprovalReceived:
+		var err error
+		if d, err = heard(e); err != nil {
+			return problem.Internal(err)
+		}
+		t.emit(d)
 	case event.OutputChunk:
 		p, err := event.Read[event.Chunk](e.Payload)
 		if err != nil {
@@ -160,11 +166,15 @@ func (t *turn) answerFrom(step *flow.Step, r node.Result, key string, recorded [
 	for i := range recorded {
 		e := &recorded[i]
 		d := event.Draft{Type: e.Type, NodeID: e.NodeID, Causation: -1, Payload: e.Payload, Sealed: e.Sealed}
-		if e.Type == event.InterruptResolved {
-			var err error
-			if d, err = resolvedBy(e, key, r.State()); err != nil {
-				return node.Fail(node.CodeInternal, "the recorded answer cannot be read: %v", err)
-			}
+		var err error
+		switch e.Type {
+		case event.InterruptResolved:
+			d, err = resolvedBy(e, key, r.State())
+		case event.ApprovalReceived:
+			d, err = heard(e)
+		}
+		if err != nil {
+			return node.Fail(node.CodeInternal, "the recorded answer cannot be read: %v", err)
 		}
 		t.emit(d)
 	}
@@ -174,7 +184,26 @@ func (t *turn) answerFrom(step *flow.Step, r node.Result, key string, recorded [
 // resolvedBy is the recorded interrupt.resolved, with what the events say that
 // stand before it in the source and not here.
 func resolvedBy(e *event.Event, key string, state []byte) (event.Draft, error) {
-	with := func(v []byte, state []byte) ([]byte, error) {
+	return noted(e, len(state) > 0, func(x *event.ResolutionX, whole bool) {
+		if x.Key = key; whole {
+			x.State = state
+		}
+	})
+}
+
+// heard is a recorded approval.received, with the time at which it was said.
+func heard(e *event.Event) (event.Draft, error) {
+	return noted(e, false, func(x *event.ResolutionX, _ bool) {
+		if x.At.IsZero() { // else the source is a replay, too
+			x.At = e.Time
+		}
+	})
+}
+
+// noted is a recorded resolution with notes of the host's own: in what is shown, and
+// in what is whole, which stands apart if it is already or is told to.
+func noted(e *event.Event, apart bool, note func(x *event.ResolutionX, whole bool)) (event.Draft, error) {
+	with := func(v []byte, whole bool) ([]byte, error) {
 		p, err := event.Read[event.Resolution](v)
 		if err != nil {
 			return nil, err
@@ -182,17 +211,17 @@ func resolvedBy(e *event.Event, key string, state []byte) (event.Draft, error) {
 		if p.X == nil {
 			p.X = &event.ResolutionX{}
 		}
-		p.X.Key, p.X.State = key, state
+		note(p.X, whole)
 		return event.Encode(p), nil
 	}
 	d := event.Draft{Type: e.Type, NodeID: e.NodeID, Causation: -1}
-	shown, err := with(e.Payload, nil)
+	shown, err := with(e.Payload, false)
 	if err != nil {
 		return d, err
 	}
 	d.Payload = shown
-	if e.Sealed != nil || len(state) > 0 {
-		whole, err := with(e.Truth(), state)
+	if e.Sealed != nil || apart {
+		whole, err := with(e.Truth(), true)
 		if err != nil {
 			return d, err
 		}

@@ -6,7 +6,14 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/node"
 )
+
+// Seam is the way out by which events are delivered.
+var Seam = node.Seam{
+	Name: "fermata.webhooks", Kind: node.SeamWebhooks, BranchReFires: true,
+	GuardedBy: "webhook.Outbox: of a run in replay mode, and of what a fork has inherited, nothing is queued",
+}
 
 // Outbox says what leaves the host because of a step of a run (engine.Outbox).
 type Outbox struct{ hint chan struct{} }
