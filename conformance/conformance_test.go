@@ -210,5 +210,25 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// Who asks for help has done nothing wrong, and is told of everything there is.
+func TestCommandHelp(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[string][]string{
+		"": {"--base-url string", "--certify", "verify FILE", "keygen", "authority"}, "verify": {"--discovery", "xit status"},
+		"keygen": {"--out"}, "authority": {"--out"},
+	} {
+		var out, errs bytes.Buffer
+		args := append(strings.Fields(verb), "--help")
+		if n := conformance.Command(context.Background(), args, func(string) string { return "" }, &out, &errs); n != conformance.ExitOK || errs.Len() > 0 {
+			t.Errorf("%v: exit status %d, %s", args, n, &errs)
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%v says nothing of %s:\n%s", args, w, &out)
+			}
+		}
+	}
+}
+
 // quoted is a filter for one check.
 func quoted(id string) string { return "^" + regexp.QuoteMeta(id) + "$" }
