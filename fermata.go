@@ -287,6 +287,9 @@ func (h *Host) assemble(ctx context.Context) error {
 			return h.host.CallbackBody(ctx, row, e, id)
 		},
 	})
+	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
+		return err
+	}
 	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), clock.System{}.Now); err != nil {
 		return fmt.Errorf("fermata: %w", err)
 	}

@@ -78,6 +78,7 @@ type Host struct {
 	clock   clock.Clock
 	cache   *snapshots
 	keys    *tokenKeys
+	id      *hostID
 	flights flights
 
 	verifying tenantRate
@@ -102,6 +103,7 @@ func New(cfg Config) *Host {
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1),
 	}
 }

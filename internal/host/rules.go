@@ -8,12 +8,13 @@ import "github.com/fermata-run/fermata/internal/identity"
 type Rule struct {
 	Scope string // empty for no more than a credential
 	Run   bool   // it names a run or a subscription, which must be the caller's
+	Also  string // a scope beside the first; empty for none
 }
 
 // Rules is the authorization table.
 func Rules() map[string]Rule {
-	reads, cancels, answers := Rule{identity.RunsRead, true}, Rule{identity.RunsCancel, true}, Rule{identity.ApprovalsRespond, true}
-	hooks, hook := Rule{identity.WebhooksManage, false}, Rule{identity.WebhooksManage, true}
+	reads, cancels, answers := Rule{Scope: identity.RunsRead, Run: true}, Rule{Scope: identity.RunsCancel, Run: true}, Rule{Scope: identity.ApprovalsRespond, Run: true}
+	hooks, hook := Rule{Scope: identity.WebhooksManage}, Rule{Scope: identity.WebhooksManage, Run: true}
 	of := func(scope string) Rule { return Rule{Scope: scope} }
 	return map[string]Rule{
 		"Enter": of(""), // it is how a caller gets its rights
@@ -21,15 +22,16 @@ func Rules() map[string]Rule {
 
 		"CreateRun": of(identity.RunsCreate), "ListRuns": of(identity.RunsRead), "BulkCancel": of(identity.RunsCancel),
 		"Head": reads, "Snapshot": reads, "OpenLog": reads, "Poll": reads, "Effects": reads, "Compensation": reads,
+		"DiffRun": reads, "Ancestry": reads, "Lineage": reads, "ForkRun": {Scope: identity.RunsCreate, Also: identity.RunsRead, Run: true},
 		"CancelRun": cancels, "PauseRun": cancels, "ResumeRun": cancels,
-		"OperateCompensation": {identity.CompensationOperate, true},
+		"OperateCompensation": {Scope: identity.CompensationOperate, Run: true},
 
 		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "IssueToken": answers,
 		"RotateTokenKeyAs": of(identity.HostAdmin),
 
 		"ValidateWorkflow": of(identity.ManifestRead), "PutWorkflow": of(identity.WorkflowsWrite),
 		"Workflow": of(identity.ManifestRead), "ListWorkflows": of(identity.ManifestRead), "DeleteWorkflow": of(identity.WorkflowsWrite),
-		"About": of(identity.ManifestRead),
+		"About": of(identity.ManifestRead), "Seams": of(identity.ManifestRead),
 
 		"RegisterWebhook": hooks, "ListWebhooks": hooks, "Webhook": hook, "UnregisterWebhook": hook,
 		"RotateWebhookSecret": hook, "EnableWebhook": hook, "DeadLetters": hook,

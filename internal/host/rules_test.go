@@ -20,7 +20,7 @@ var uncalled = map[string]string{
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Prune": "the operator, beside the host",
 	"CallbackBody": "the worker of deliveries", "RotateTokenKey": "the embedding program",
 	"OpenToken": "the token is the credential", "InspectByToken": "behind OpenToken", "ResolveByToken": "behind OpenToken",
-	"FoldUpTo": "behind OpenLog", "Ready": "whether the host works, for everybody", "RetentionDays": "discovery",
+	"FoldUpTo": "behind OpenLog", "Ready": "whether the host works, for everybody", "RetentionDays": "discovery", "HostID": "discovery",
 }
 
 var callerType = reflect.TypeFor[identity.Caller]()
@@ -87,11 +87,16 @@ func TestEveryUseCaseHasARule(t *testing.T) {
 		if err := call(t, m, c); !errors.As(err, &p) || p.Code != problem.Forbidden || p.Details["requiredScope"] != rule.Scope {
 			t.Errorf("Host.%s asks for another scope than %s: %v", name, rule.Scope, err)
 		}
+		if rule.Also != "" {
+			if err := call(t, m, someone(rule.Scope)); !errors.As(err, &p) || p.Code != problem.Forbidden || p.Details["requiredScope"] != rule.Also {
+				t.Errorf("Host.%s asks for no %s: %v", name, rule.Also, err)
+			}
+		}
 		if takesRun(m) != rule.Run {
 			t.Errorf("Host.%s: the rule says %v of whether it names a run", name, rule.Run)
 		}
 		if rule.Run {
-			if err := call(t, m, someone(rule.Scope)); !problem.Is(err, problem.IDTenantMismatch) {
+			if err := call(t, m, someone(rule.Scope, rule.Also)); !problem.Is(err, problem.IDTenantMismatch) {
 				t.Errorf("Host.%s looks at a run of another tenant: %v", name, err)
 			}
 		}

@@ -68,6 +68,8 @@ func (e *env) rows(p *property) []any {
 var elsewhere = map[string]string{
 	"Runs.Settle": "it names children by their own ids, and answers nothing; see settleInAStep",
 
+	"Runs.Stage": "of a run that is yet to be, in the tenant it names", "Runs.Unstage": "of the host",
+
 	"Ownership.Register": "of the host", "Ownership.Heartbeat": "of the host", "Ownership.Claim": "of the host",
 	"Ownership.NextWake": "of the host", "Ownership.Unsettled": "of the host", "Ownership.Deregister": "of the host",
 
