@@ -34,6 +34,7 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Audit() Audit
 	Idempotency() Idempotency
 	Effects() Effects
 	Webhooks() Webhooks
