@@ -62,6 +62,7 @@ type State struct {
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 	Commits         []Commit                  `json:"commits,omitzero"` // effects that can be asked to be undone, oldest first
+	Facts           int                       `json:"facts,omitzero"`   // how much the commits hold, in bytes
 	Undoing         *Undoing                  `json:"undoing,omitzero"`
 
 	wf         *flow.Workflow
