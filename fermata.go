@@ -105,6 +105,8 @@ type Config struct {
 	// Retention says how long runs that are over are kept; nil means a year.
 	Retention *Retention
 
+	Audit Audit
+
 	Limits Limits
 }
 
@@ -152,6 +154,14 @@ type (
 	Bounds    = host.Bounds
 )
 
+// Audit says how the audit log is kept. The zero value is a good choice.
+type Audit struct {
+	CheckpointEntries  int           // the most that one checkpoint anchors; default 1,000
+	CheckpointInterval time.Duration // the longest an entry waits for a checkpoint; default 1 min
+	Retention          time.Duration // for which entries are kept; zero for ever
+	Runs               bool          // record the start of every run, too
+}
+
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
 	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
@@ -175,6 +185,7 @@ type Host struct {
 	api      *v2.API
 	firstKey string
 	sweeper  *background
+	auditor  *background
 	hooks    *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
@@ -268,11 +279,18 @@ func (h *Host) assemble(ctx context.Context) error {
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
 		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Audit: host.Audit{
+			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
+			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
+		},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
 	h.host = host.New(hc)
+	if err := h.host.OpenAudit(ctx); err != nil {
+		return err
+	}
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
@@ -298,7 +316,9 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		h.firstKey = key
 	}
 	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now()); err != nil {
+	now := clock.System{}.Now()
+	ctx = host.Bootstrapping(ctx, DefaultTenant, identity.KeyID(key), now)
+	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now); err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
@@ -338,6 +358,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
 	return nil
 }
@@ -349,6 +370,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
 	err := h.engine.Stop(ctx)
+	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
 	return errors.Join(err, h.store.Close())

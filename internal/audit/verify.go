@@ -36,6 +36,17 @@ func Walk(chain string, after Position, keys Keys, points []Checkpoint) *Walker 
 // End is how far the chain has been walked.
 func (w *Walker) End() Position { return w.end }
 
+// Leaves are the hashes walked since the last checkpoint.
+func (w *Walker) Leaves() []string { return w.leaves }
+
+// Until ends a walk that goes no further than a sequence, which is not the chain's
+// end.
+func (w *Walker) Until(sequence int64) {
+	if w.end.Sequence < sequence {
+		w.odd(w.end.Sequence+1, "")
+	}
+}
+
 func (w *Walker) odd(at int64, actual string) {
 	if len(w.Anomalies) == maxAnomalies {
 		w.More = true

@@ -3,7 +3,9 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/token"
@@ -58,6 +60,12 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	// (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways out.
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
+	}
+	if s, ok := h.auditKeys.signer(); ok {
+		root["auditLogIntegrity"] = record("witnessable-gated", map[string]any{
+			"checkpointSignatureAlgorithm": audit.Algorithm, "checkpointPublicKey": s.Public(),
+			"checkpointIntervalEntries": h.cfg.Audit.Entries, "checkpointIntervalSeconds": int((h.cfg.Audit.Interval + time.Second - 1) / time.Second),
+		})
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())

@@ -37,6 +37,8 @@ type Config struct {
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention
 
+	Audit Audit
+
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
 }
@@ -74,6 +76,8 @@ type Host struct {
 	flights flights
 
 	verifying tenantRate
+	denials   denials
+	auditKeys auditKeys
 }
 
 // New makes a host.
@@ -92,8 +96,10 @@ func New(cfg Config) *Host {
 	if cfg.Retention.Tombstones == 0 {
 		cfg.Retention.Tombstones = defaultTombstones
 	}
+	cfg.Audit.defaults()
 	return &Host{
-		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		auditKeys: auditKeys{store: cfg.Store.Secrets()},
+		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 	}
 }
@@ -113,6 +119,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 		return problem.New(problem.Unauthenticated, "a credential is required")
 	}
 	if scope != "" && !c.Holds(scope) {
+		h.denials.note(c, "authorization.denied", "scope "+scope, h.clock.Now())
 		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
 	}
 	return nil
@@ -122,6 +129,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 // v2 identity.md §5).
 func (h *Host) own(c identity.Caller, id ids.Run) error {
 	if id.Tenant != c.Tenant() {
+		h.denials.note(c, "authorization.denied", "tenant", h.clock.Now())
 		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
 	}
 	return nil

@@ -16,6 +16,9 @@ const (
 	WebhooksManage   = "webhooks:manage"
 	WorkflowsWrite   = "fermata:workflows:write"
 	KeysWrite        = "fermata:keys:write"
+	AuditRead        = "audit:read"
+	// AuditManage is for the operator: the host's own chain, and the audit key.
+	AuditManage = "fermata:audit:manage"
 
 	// CompensationOperate is not implied by any other: who may start or end a run
 	// may not for that reason decide how its effects are undone.

@@ -32,6 +32,8 @@ type Audit interface {
 	// Unanchored reads the heads of chains with entries that no checkpoint anchors,
 	// by name after the given one.
 	Unanchored(ctx context.Context, after string, limit int) ([]Head, error)
+	// Heads reads the heads of all chains, by name after the given one.
+	Heads(ctx context.Context, after string, limit int) ([]Head, error)
 	// Cut removes up to limit of the oldest entries up to m.Sequence and records m
 	// as the chain's cut. It returns how many it removed. ErrStale if the chain is
 	// cut beyond m already, or not anchored as far. Checkpoints stay.

@@ -117,6 +117,7 @@ func (a *API) routes() []api.Route {
 	}
 	rs = append(rs, a.tokenRoutes()...)
 	rs = append(rs, a.keyRoutes()...)
+	rs = append(rs, a.auditRoutes(limit, cursor)...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)
 	}

@@ -14,6 +14,7 @@ type auditLog struct{ s *Store }
 const (
 	selectHead  = `SELECT tenant, seq, hash, anchored, waiting FROM audit_heads WHERE tenant = ?`
 	unanchored  = `SELECT tenant, seq, hash, anchored, waiting FROM audit_heads WHERE waiting IS NOT NULL AND tenant > ? ORDER BY tenant LIMIT ?`
+	listHeads   = `SELECT tenant, seq, hash, anchored, waiting FROM audit_heads WHERE tenant > ? ORDER BY tenant LIMIT ?`
 	insertEntry = `INSERT INTO audit_entries (tenant, seq, body) VALUES (?,?,?)`
 	moveHead    = `INSERT INTO audit_heads (tenant, seq, hash, anchored, waiting) VALUES (?,?,?,0,?)
 		ON CONFLICT DO UPDATE SET seq = excluded.seq, hash = excluded.hash, waiting = coalesce(waiting, excluded.waiting)`
@@ -86,9 +87,18 @@ func (a auditLog) Head(ctx context.Context, chain string) (h store.Head, err err
 }
 
 // Unanchored implements store.Audit.
-func (a auditLog) Unanchored(ctx context.Context, after string, limit int) (out []store.Head, err error) {
+func (a auditLog) Unanchored(ctx context.Context, after string, limit int) ([]store.Head, error) {
+	return a.heads(ctx, unanchored, after, limit)
+}
+
+// Heads implements store.Audit.
+func (a auditLog) Heads(ctx context.Context, after string, limit int) ([]store.Head, error) {
+	return a.heads(ctx, listHeads, after, limit)
+}
+
+func (a auditLog) heads(ctx context.Context, sql, after string, limit int) (out []store.Head, err error) {
 	err = a.s.readers.read(ctx, func(c *conn) error {
-		return c.prep(unanchored).text(after).bound(limit).each(func(r *row) (bool, error) {
+		return c.prep(sql).text(after).bound(limit).each(func(r *row) (bool, error) {
 			out = append(out, readHead(r))
 			return true, nil
 		})

@@ -35,7 +35,7 @@ func TestPlans(t *testing.T) {
 		selectEffect: "(tenant=? AND effect_id=?)", finishEffect: "(tenant=? AND effect_id=?)",
 		finishAttempt: "PRIMARY KEY (tenant=? AND run_id=? AND n=?)", lastAttempt: "PRIMARY KEY (tenant=? AND run_id=?)",
 		listAttempts: "PRIMARY KEY (tenant=? AND run_id=? AND n>?)",
-		selectHead: "PRIMARY KEY (tenant=?)", unanchored: "audit_heads_waiting (tenant>?)", anchorHead: "PRIMARY KEY (tenant=?)",
+		listHeads:    "PRIMARY KEY (tenant>?)", selectHead: "PRIMARY KEY (tenant=?)", unanchored: "audit_heads_waiting (tenant>?)", anchorHead: "PRIMARY KEY (tenant=?)",
 		entriesAfter: "PRIMARY KEY (tenant=? AND seq>?)", entriesBelow: "PRIMARY KEY (tenant=? AND seq<?)",
 		listPoints: "PRIMARY KEY (tenant=? AND seq>?)", selectCut: "PRIMARY KEY (tenant=?)", dropEntries: "PRIMARY KEY (tenant=? AND seq=?)",
 		purgeEffects: "effects_expires (expires_at<?)", purgeAttempts: "effect_attempts_expires (expires_at<?)",
