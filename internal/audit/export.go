@@ -99,6 +99,7 @@ type Report struct {
 	Last        int64     `json:"last"`
 	Checkpoints int       `json:"checkpoints"`
 	Anchored    int64     `json:"anchored"` // the last entry that a good checkpoint anchors
+	Root        string    `json:"root"`     // of that checkpoint
 	Keys        []string  `json:"keys"`     // ids of the keys that counted
 	Valid       bool      `json:"valid"`
 	Faults      []string  `json:"faults"`
@@ -206,7 +207,7 @@ func (v *exported) checkpoint(c Checkpoint) {
 	bad := len(v.w.BadCheckpoints)
 	if v.w.point(c); len(v.w.BadCheckpoints) == bad {
 		v.out.Checkpoints++
-		v.out.Anchored = c.AtSequence
+		v.out.Anchored, v.out.Root = c.AtSequence, c.Root
 		v.anchors = slices.DeleteFunc(v.anchors, func(a Anchor) bool { return a == Anchor{c.AtSequence, c.Root} })
 	}
 }
