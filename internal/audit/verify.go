@@ -91,12 +91,13 @@ func (w *Walker) Add(sequence int64, body []byte) {
 func (w *Walker) point(c Checkpoint) {
 	whole := c.From == w.base && c.AtSequence == w.end.Sequence && c.AtSequence-c.From == int64(len(w.leaves))
 	if !whole || Root(w.leaves) != c.Root || !w.keys.Signed(c) {
-		w.bad(c.AtSequence)
+		w.Bad(c.AtSequence)
 	}
 	w.base, w.leaves = w.end.Sequence, w.leaves[:0]
 }
 
-func (w *Walker) bad(at int64) {
+// Bad notes a checkpoint that does not hold.
+func (w *Walker) Bad(at int64) {
 	if len(w.BadCheckpoints) < maxAnomalies {
 		w.BadCheckpoints = append(w.BadCheckpoints, at)
 	}
@@ -108,11 +109,11 @@ func (w *Walker) bad(at int64) {
 func (w *Walker) Close(head Position, anchored int64) {
 	reach := head.Sequence
 	for _, c := range w.points {
-		w.bad(c.AtSequence)
+		w.Bad(c.AtSequence)
 		reach = max(reach, c.AtSequence)
 	}
 	if anchored != w.base && len(w.points) == 0 {
-		w.bad(anchored)
+		w.Bad(anchored)
 	}
 	switch {
 	case w.end.Sequence < reach:

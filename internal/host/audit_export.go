@@ -85,7 +85,7 @@ func (h *Host) ExportAudit(ctx context.Context, c identity.Caller, which string,
 		return err
 	}
 	h.complain(ctx, h.anchor(ctx, head, true))
-	x := export{h: h, chain: chain, end: head.Sequence, emit: emit}
+	x := export{h: h, chain: chain, end: head.Position, emit: emit}
 	return x.all(ctx)
 }
 
@@ -93,7 +93,7 @@ func (h *Host) ExportAudit(ctx context.Context, c identity.Caller, which string,
 type export struct {
 	h      *Host
 	chain  string
-	end    int64
+	end    audit.Position // as the head has it
 	at     audit.Position
 	points []audit.Checkpoint
 	seen   int64 // the last checkpoint that was read
@@ -104,14 +104,14 @@ func (x *export) all(ctx context.Context) error {
 	if err := x.begin(ctx); err != nil {
 		return err
 	}
-	for x.at.Sequence < x.end {
+	for x.at.Sequence < x.end.Sequence {
 		list, err := x.h.store.Audit().Entries(ctx, x.chain, x.at.Sequence, auditPage)
 		if err != nil {
 			return err
 		}
 		before := x.at.Sequence
 		for _, e := range list {
-			if e.Sequence > x.end {
+			if e.Sequence > x.end.Sequence {
 				break
 			}
 			if err := x.emit(audit.Line{Type: "entry", Entry: e.Body}); err != nil {
@@ -126,14 +126,15 @@ func (x *export) all(ctx context.Context) error {
 			break
 		}
 	}
+	if err := x.rest(ctx); err != nil {
+		return err
+	}
 	signer, ok := x.h.auditKeys.signer()
 	if !ok {
 		return errors.New("there is no key to sign the end of an export with")
 	}
-	// What the head says counts, not how far the entries went.
-	end := x.at
-	end.Sequence = x.end
-	m := signer.End(x.chain, end, x.h.clock.Now())
+	// What the head says counts, not what the entries came to.
+	m := signer.End(x.chain, x.end, x.h.clock.Now())
 	return x.emit(audit.Line{Type: "end", End: &m})
 }
 
@@ -176,6 +177,20 @@ func (x *export) pass(ctx context.Context) error {
 		}
 		x.points, x.seen = x.points[1:], p.AtSequence
 	}
+}
+
+// rest emits checkpoints of entries that are gone: whoever verifies the export is
+// to see that they were there. One that was made meanwhile is for another time.
+func (x *export) rest(ctx context.Context) error {
+	head, err := x.h.store.Audit().Head(ctx, x.chain)
+	if err != nil || head.Sequence > x.end.Sequence {
+		return err
+	}
+	at := x.at
+	x.at.Sequence = 1<<63 - 1
+	err = x.pass(ctx)
+	x.at = at
+	return err
 }
 
 // cutAll removes entries that are older than the operator wants them. Where a

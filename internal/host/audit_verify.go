@@ -126,21 +126,26 @@ func (v *verification) pages(ctx context.Context, end int64) error {
 	return nil
 }
 
-// close holds the walk's end against the head. An entry behind the head is there
-// for a good reason only if the head has moved since.
+// close holds the walk's end against the head. An entry or a checkpoint behind the
+// head is there for a good reason only if the head has moved since.
 func (v *verification) close(ctx context.Context) error {
 	more, err := v.h.store.Audit().Entries(ctx, v.chain, v.head.Sequence, 1)
 	if err != nil {
 		return err
 	}
-	if len(more) > 0 {
-		now, err := v.h.store.Audit().Head(ctx, v.chain)
-		if err != nil {
-			return err
-		}
-		if now.Sequence <= v.head.Sequence {
-			v.w.Add(more[0].Sequence, more[0].Body)
-		}
+	signed, err := v.h.store.Audit().Checkpoints(ctx, v.chain, v.head.Anchored, 1)
+	if err != nil {
+		return err
+	}
+	now, err := v.h.store.Audit().Head(ctx, v.chain)
+	if err != nil {
+		return err
+	}
+	if len(more) > 0 && now.Sequence <= v.head.Sequence {
+		v.w.Add(more[0].Sequence, more[0].Body)
+	}
+	if len(signed) > 0 && now.Anchored <= v.head.Anchored {
+		v.w.Bad(signed[0].AtSequence)
 	}
 	v.w.Close(v.head.Position, v.head.Anchored)
 	return nil

@@ -69,6 +69,11 @@ func Run(t *testing.T, open Open) {
 		{"keys", keys},
 		{"secrets", secrets},
 
+		{"audit chains", auditChains},
+		{"audited changes", auditedChanges},
+		{"audit race", auditRace},
+		{"audit checkpoints", auditCheckpoints},
+
 		{"idempotency records", idempotencyRecords},
 		{"idempotency release", idempotencyRelease},
 		{"idempotency takeover", idempotencyTakeover},
