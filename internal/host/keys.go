@@ -56,6 +56,9 @@ func (h *Host) CreateKey(ctx context.Context, c identity.Caller, r NewKey) (Issu
 		return IssuedKey{}, err
 	}
 	if err := r.check(c); err != nil {
+		if problem.Is(err, problem.Forbidden) {
+			h.denials.note(c, "key.create", "more-than-its-own", h.clock.Now())
+		}
 		return IssuedKey{}, err
 	}
 	key := identity.Generate()
