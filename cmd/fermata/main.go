@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -36,7 +36,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 	}
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
-		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
+		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		LegacyEvents: cfg.LegacyEvents,
 		Audit: fermata.Audit{

@@ -15,6 +15,7 @@ const (
 	ApprovalsRespond = "approvals:respond"
 	WebhooksManage   = "webhooks:manage"
 	WorkflowsWrite   = "fermata:workflows:write"
+	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"
 	AuditRead        = "audit:read"
 	// AuditManage is for the operator: the host's own chain, and the audit key.

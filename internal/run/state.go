@@ -37,6 +37,7 @@ type State struct {
 	Owner           event.Owner               `json:"owner"`
 	Transport       string                    `json:"transport,omitzero"`
 	Tags            []string                  `json:"tags,omitzero"`
+	Era             int                       `json:"era,omitzero"` // event.OldEra for a log in the words of v1
 	Metadata        jsontext.Value            `json:"metadata,omitzero"`
 	Configurable    jsontext.Value            `json:"configurable,omitzero"`
 	CallbackURL     string                    `json:"callbackUrl,omitzero"`

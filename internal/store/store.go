@@ -90,7 +90,7 @@ type Runs interface {
 type Run struct {
 	ID              ids.Run
 	WorkflowID      string
-	WorkflowVersion string
+	WorkflowVersion string // empty for a run in the words of v1, which knew none
 	Status          string // a run status of spec v2 runs.md §Snapshot
 	Seq             int64  // sequence of the last event
 	Epoch           int64  // increases whenever the run changes hands
