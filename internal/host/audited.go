@@ -125,8 +125,8 @@ func (h *Host) fact(chain, action string, target audit.Target, detail map[string
 	}}
 }
 
-// Bootstrapping has the first API key of a data folder recorded along with the
-// change that adds it.
+// Bootstrapping has an API key recorded that comes from the host's own shell, such
+// as the first one of a data folder, along with the change that adds it.
 func Bootstrapping(ctx context.Context, tenant, id string, at time.Time) context.Context {
 	return store.Audited(ctx, &store.Draft{Chain: tenant, Fact: audit.Fact{
 		At: at, Actor: itself, Action: "key.bootstrap", Outcome: audit.Done, Target: audit.Target{Type: "key", ID: id},
