@@ -85,7 +85,10 @@ func (h *Host) ExportAudit(ctx context.Context, c identity.Caller, which string,
 		return err
 	}
 	h.complain(ctx, h.anchor(ctx, head, true))
-	x := export{h: h, chain: chain, end: head.Position, emit: emit}
+	if head, err = h.store.Audit().Head(ctx, chain); err != nil {
+		return err
+	}
+	x := export{h: h, chain: chain, end: head.Position, anchored: head.Anchored, emit: emit}
 	return x.all(ctx)
 }
 
@@ -96,8 +99,10 @@ type export struct {
 	end    audit.Position // as the head has it
 	at     audit.Position
 	points []audit.Checkpoint
-	seen   int64 // the last checkpoint that was read
-	emit   func(audit.Line) error
+
+	anchored int64 // as the head has it: what is signed meanwhile is for another time
+	seen     int64 // the last checkpoint that was read
+	emit     func(audit.Line) error
 }
 
 func (x *export) all(ctx context.Context) error {
@@ -169,7 +174,7 @@ func (x *export) pass(ctx context.Context) error {
 			x.points = list
 		}
 		p := x.points[0]
-		if p.AtSequence > x.at.Sequence {
+		if p.AtSequence > x.at.Sequence || p.AtSequence > x.anchored {
 			return nil
 		}
 		if err := x.emit(audit.Line{Type: "checkpoint", Checkpoint: &p}); err != nil {
@@ -180,11 +185,14 @@ func (x *export) pass(ctx context.Context) error {
 }
 
 // rest emits checkpoints of entries that are gone: whoever verifies the export is
-// to see that they were there. One that was made meanwhile is for another time.
+// to see that they were there.
 func (x *export) rest(ctx context.Context) error {
 	head, err := x.h.store.Audit().Head(ctx, x.chain)
-	if err != nil || head.Sequence > x.end.Sequence {
+	if err != nil {
 		return err
+	}
+	if head.Anchored <= x.anchored { // the head does not say that anything was signed meanwhile
+		x.anchored = 1<<63 - 1
 	}
 	at := x.at
 	x.at.Sequence = 1<<63 - 1

@@ -150,11 +150,15 @@ func (h *Host) anchor(ctx context.Context, head store.Head, due bool) error {
 			waiting = timeOf(list[n].Body)
 		}
 		err = h.store.Audit().Anchor(ctx, head.Chain, signer.Seal(head.Chain, head.Anchored, w.Leaves(), h.clock.Now()), waiting)
-		if errors.Is(err, store.ErrStale) {
-			return nil // another replica has signed it
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrStale) {
 			return err
+		}
+		if err != nil { // somebody else has signed it
+			now, err := h.store.Audit().Head(ctx, head.Chain)
+			if err != nil || now.Anchored <= head.Anchored {
+				return err
+			}
+			end.Sequence = now.Anchored
 		}
 		head.Anchored = end.Sequence
 	}

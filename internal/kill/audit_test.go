@@ -27,12 +27,7 @@ func TestKillAudit(t *testing.T) {
 			wg.Go(func() {
 				for n := 0; ; n++ {
 					id := fmt.Sprintf("w-%d-%d-%d", round, c, n)
-					doc, err := json.Marshal(named(flow(id, []any{noop("a")}, nil), id))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					r, err := h.call("PUT", "/host/fermata/workflows/"+id, doc)
+					r, err := h.call("PUT", "/host/fermata/workflows/"+id, flow(id, []any{noop("a")}, nil))
 					if err != nil {
 						return // the host is dead
 					}
