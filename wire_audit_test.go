@@ -19,6 +19,7 @@ import (
 var auditActions = map[string]string{
 	"createRun":               "", // it is in the run's own log, with who asked for it; see TestWireAuditedRuns
 	"cancelRun":               "run.cancel",
+	"forkRun":                 "run.fork",
 	"bulkCancelRuns":          "run.cancel",
 	"pauseRun":                "run.pause",
 	"resumeRun":               "run.resume",

@@ -23,7 +23,7 @@ const (
 // useCases lists every method of Host that a caller can ask for. A new one must be
 // added, and one that changes something must go through audited.
 var useCases = map[string]use{
-	"CancelRun": changes, "BulkCancel": changes, "PauseRun": changes, "ResumeRun": changes,
+	"CancelRun": changes, "ForkRun": changes, "BulkCancel": changes, "PauseRun": changes, "ResumeRun": changes,
 	"ResolveInterrupt": changes, "ResolveByToken": changes, "IssueToken": changes, "RotateTokenKeyAs": changes,
 	"OperateCompensation": changes, "PutWorkflow": changes, "DeleteWorkflow": changes,
 	"RegisterWebhook": changes, "UnregisterWebhook": changes, "RotateWebhookSecret": changes, "EnableWebhook": changes,
@@ -34,14 +34,14 @@ var useCases = map[string]use{
 	// Test seams: a host that mounts them is no host that people use.
 	"SeedEra2": exempt, "FireSeam": exempt, "RetryEffect": exempt, "ReceiveDelivery": exempt,
 
-	"About": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
+	"About": reads, "Ancestry": reads, "DiffRun": reads, "Lineage": reads, "Seams": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
 	"InspectByToken": reads, "ListAudit": reads, "ListInterrupts": reads, "ListRuns": reads, "ListWebhooks": reads,
 	"ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
 	"Webhook": reads, "Workflow": reads,
 }
 
 // writes are the ways in which something of a tenant is changed.
-var writes = []string{"engine.Do", "engine.Create", "engine.CreateAlone", "Workflows.Put", "Workflows.Delete", "Webhooks.Add", "Webhooks.Remove",
+var writes = []string{"engine.Do", "engine.Create", "engine.CreateAlone", "engine.Fork", "Workflows.Put", "Workflows.Delete", "Webhooks.Add", "Webhooks.Remove",
 	"Webhooks.Rotate", "Webhooks.Enable", "Keys.Add", "Secrets.Add", "Secrets.Drop"}
 
 // Who changes something goes through audited, and who is said to read changes

@@ -83,6 +83,7 @@ type Host struct {
 	clock   clock.Clock
 	cache   *snapshots
 	keys    *tokenKeys
+	id      *hostID
 	flights flights
 
 	verifying tenantRate
@@ -110,6 +111,7 @@ func New(cfg Config) *Host {
 	return &Host{
 		auditKeys: auditKeys{store: cfg.Store.Secrets()},
 		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 	}
 }
