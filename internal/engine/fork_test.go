@@ -84,7 +84,7 @@ func TestReplaySurvivesCrashes(t *testing.T) {
 	var n atomic.Int64
 	l := newLab(t, counted(&n, 10))
 	l.engine()
-	src := chainOf(l, "long", 1500, "test.counted")
+	src := chainOf(l, "long", 1100, "test.counted")
 	l.until(src, run.Completed)
 	calls := n.Load()
 	var steps atomic.Int64
@@ -127,7 +127,7 @@ func TestReplayOfASourceThatExpires(t *testing.T) {
 	var n atomic.Int64
 	l := newLab(t, counted(&n, 10))
 	l.engine()
-	src := chainOf(l, "long", 1500, "test.counted")
+	src := chainOf(l, "long", 1100, "test.counted")
 	l.until(src, run.Completed)
 	calls := n.Load()
 	var steps atomic.Int64
