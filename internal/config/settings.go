@@ -193,12 +193,7 @@ var settings = []Setting{
 	{
 		Name: "legacy-events", Type: "on or off", Default: "off",
 		Usage: "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
-		set: func(c *Config, v string) error {
-			var s string
-			err := oneOf(&s, v, "on", "off")
-			c.LegacyEvents = s == "on"
-			return err
-		},
+		set:   func(c *Config, v string) error { return onOff(&c.LegacyEvents, v) },
 		get: func(c *Config) string {
 			if c.LegacyEvents {
 				return "on"
@@ -206,8 +201,12 @@ var settings = []Setting{
 			return "off"
 		},
 	},
-	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
-		func(c *Config) *[]string { return &c.OverrideApprovers }),
+	{
+		Name: "override-approvers", Type: "list",
+		Usage: "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
+		set:   func(c *Config, v string) error { return parties(&c.OverrideApprovers, v) },
+		get:   func(c *Config) string { return strings.Join(c.OverrideApprovers, ",") },
+	},
 }
 
 // list makes the row of a list of names, parted by commas.
