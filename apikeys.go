@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
@@ -63,10 +64,11 @@ func recoverKey(ctx context.Context, db store.Store, r Recovery) (string, error)
 		return "", err
 	}
 	owner, _ := identity.RoleScopes(identity.Owner)
-	g := identity.Grants{Scopes: owner}
+	g := identity.Grants{ID: identity.NewKeyID(), Scopes: owner}
 	if r.Tenant == DefaultTenant {
 		g.Scopes = adminScopes()
 	}
+	ctx = host.Bootstrapping(ctx, r.Tenant, g.ID, now())
 	id, err := keys.Add(ctx, r.Key, r.Tenant, r.Name, g, now())
 	if err != nil {
 		return "", err

@@ -121,6 +121,8 @@ type Config struct {
 	// Retention says how long runs that are over are kept; nil means a year.
 	Retention *Retention
 
+	Audit Audit
+
 	Limits Limits
 }
 
@@ -168,6 +170,14 @@ type (
 	Bounds    = host.Bounds
 )
 
+// Audit says how the audit log is kept. The zero value is a good choice.
+type Audit struct {
+	CheckpointEntries  int           // the most that one checkpoint anchors; default 1,000
+	CheckpointInterval time.Duration // the longest an entry waits for a checkpoint; default 1 min
+	Retention          time.Duration // for which entries are kept; zero for ever
+	Runs               bool          // record the start of every run, too
+}
+
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
 	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
@@ -194,6 +204,7 @@ type Host struct {
 	firstKey string
 	sweeper  *background
 	uses     *background
+	auditor  *background
 	hooks    *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
@@ -298,12 +309,19 @@ func (h *Host) assemble(ctx context.Context) error {
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Audit: host.Audit{
+			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
+			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
+		},
 		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
 	h.host = host.New(hc)
+	if err := h.host.OpenAudit(ctx); err != nil {
+		return err
+	}
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
@@ -338,7 +356,8 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		key = identity.Generate()
 		h.firstKey = key
 	}
-	grants := identity.Grants{Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
+	grants := identity.Grants{ID: identity.NewKeyID(), Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
+	ctx = host.Bootstrapping(ctx, DefaultTenant, grants.ID, now)
 	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now); err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
@@ -386,6 +405,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
 	h.uses = begin(func(ctx context.Context) {
 		h.keys.FlushEvery(ctx, clock.System{}.After, func(err error) { h.cfg.Logger.Warn("the use of API keys was not taken down", "err", err) })
@@ -401,6 +421,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.courier.end(ctx)
 	h.uses.end(ctx)
 	err := h.engine.Stop(ctx)
+	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
 	return errors.Join(err, h.store.Close())

@@ -171,6 +171,7 @@ var mutations = map[string]func(s *server) (path string, body any){
 		s.do("PUT", "/host/fermata/roles/old", map[string]any{"scopes": []string{}}).want(s.t, 201)
 		return "/host/fermata/roles/old", nil
 	},
+	"rotateAuditKey": func(*server) (string, any) { return "/host/fermata/audit/keys", nil },
 }
 
 // TestWireEveryMutationReplays walks the table: an operation that changes

@@ -41,6 +41,7 @@ func good(t *testing.T) http.Handler {
 	twoTenants(t, dir)
 	return start(t, fermata.Config{
 		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t),
+		Audit:       fermata.Audit{CheckpointInterval: time.Second},
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
 		// The suite's receivers are on this machine; a host that nobody tests is told nothing of the kind.
 		Webhooks: fermata.Webhooks{

@@ -40,6 +40,9 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		LegacyEvents: cfg.LegacyEvents,
+		Audit: fermata.Audit{
+			CheckpointEntries: cfg.AuditEntries, CheckpointInterval: cfg.AuditInterval, Retention: cfg.AuditRetention, Runs: cfg.AuditRuns,
+		},
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
 			DisableAfter: cfg.WebhookDisable,

@@ -40,6 +40,11 @@ type Config struct {
 
 	Retention Retention // of runs that are over
 
+	AuditEntries   int           // the most that one checkpoint of the audit log anchors
+	AuditInterval  time.Duration // the longest an entry of it waits for a checkpoint
+	AuditRetention time.Duration // for which its entries are kept; zero for ever
+	AuditRuns      bool          // record the start of every run in it
+
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.
 	BootstrapKey string

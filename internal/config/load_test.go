@@ -66,7 +66,7 @@ func TestDefaults(t *testing.T) {
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
 		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
-		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day},
+		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day}, AuditEntries: 1000, AuditInterval: time.Minute,
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -89,6 +89,7 @@ func TestPrecedence(t *testing.T) {
 		"allow-egress":  {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},
+		"audit-checkpoint-interval": {"1s", "2m", "3h"}, "audit-retention": {"1d", "none", "30d"}, "audit-runs": {"on", "off", "on"},
 		"retention-tenants": {"a=1d/none", "a=none/5", "a=30d/7,b=none/none"},
 	}
 	for i := range settings {
@@ -310,6 +311,16 @@ func TestFlagsAreDescribedInPhrases(t *testing.T) {
 	for name, want := range map[string]string{"signing-keys": "PEM file", "listen": "address of the API", "conformance-seams": "on mounts"} {
 		if got := fs.Lookup(name).Usage; !strings.HasPrefix(got, want) || strings.HasSuffix(got, ".") {
 			t.Errorf("--%s: %s", name, got)
+		}
+	}
+}
+
+// A principal that is nobody would be an override that never comes about.
+func TestOverrideApproversNameSomebody(t *testing.T) {
+	for v, want := range map[string]bool{"group:ops,role:lead,key-1": true, "group:": false, "ops,role:": false, ":ops": false, "a,,b": false} {
+		c, _, _, err := setup{scope: ServeOnly, args: []string{"--override-approvers", v}}.load(t)
+		if (err == nil) != want || err == nil && strings.Join(c.OverrideApprovers, ",") != v {
+			t.Errorf("%s: %v, %v", v, c.OverrideApprovers, err)
 		}
 	}
 }

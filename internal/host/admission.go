@@ -25,6 +25,7 @@ func (h *Host) Enter(ctx context.Context, c identity.Caller) (identity.Caller, e
 		return identity.Caller{}, err
 	}
 	if st.Tenant.State != store.TenantActive {
+		h.denials.note(c, "authorization.denied", "tenant-suspended", h.clock.Now())
 		return identity.Caller{}, suspended()
 	}
 	m := st.Member
@@ -100,9 +101,11 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 		return nil
 	}
 	if !c.Holds(scope) {
+		h.denials.note(c, "authorization.denied", "scope "+scope, h.clock.Now())
 		return problem.New(problem.Forbidden, "the caller lacks the scope %s", scope).With("requiredScope", scope)
 	}
 	if c.Workspace != "" && !identity.InWorkspace(scope) {
+		h.denials.note(c, "authorization.denied", "workspace-bound", h.clock.Now())
 		return problem.New(problem.Forbidden, "the caller is bound to a workspace, and %s concerns the whole tenant", scope).With("reason", "workspace-bound")
 	}
 	return nil
@@ -112,6 +115,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 // v2 identity.md §5).
 func (h *Host) mine(c identity.Caller, id ids.Run) error {
 	if id.Tenant != c.Tenant() {
+		h.denials.note(c, "authorization.denied", "tenant", h.clock.Now())
 		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
 	}
 	return nil
@@ -128,6 +132,7 @@ func (h *Host) own(ctx context.Context, c identity.Caller, id ids.Run) error {
 		return nil
 	}
 	if err == nil && row.Workspace != c.Workspace {
+		h.denials.note(c, "authorization.denied", "workspace", h.clock.Now())
 		err = problem.New(problem.RunForbidden, "the run belongs to another workspace")
 	}
 	return err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -80,6 +82,12 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			facets["retention"] = map[string]any{"days": days}
 		}
 		root["replay"] = record("witnessable-gated", facets)
+	}
+	if s, ok := h.auditKeys.signer(); ok {
+		root["auditLogIntegrity"] = record("witnessable-gated", map[string]any{
+			"checkpointSignatureAlgorithm": audit.Algorithm, "checkpointPublicKey": s.Public(),
+			"checkpointIntervalEntries": h.cfg.Audit.Entries, "checkpointIntervalSeconds": int((h.cfg.Audit.Interval + time.Second - 1) / time.Second),
+		})
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())

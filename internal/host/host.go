@@ -46,6 +46,8 @@ type Config struct {
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention
+
+	Audit Audit
 }
 
 // Limits bound what callers may ask for.
@@ -83,6 +85,8 @@ type Host struct {
 
 	verifying tenantRate
 	settleNow chan struct{} // a tenant's state has changed
+	denials   denials
+	auditKeys auditKeys
 }
 
 // New makes a host.
@@ -101,8 +105,10 @@ func New(cfg Config) *Host {
 	if cfg.Retention.Tombstones == 0 {
 		cfg.Retention.Tombstones = defaultTombstones
 	}
+	cfg.Audit.defaults()
 	return &Host{
-		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		auditKeys: auditKeys{store: cfg.Store.Secrets()},
+		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1),
 	}

@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -102,6 +104,9 @@ func (h *Host) CreateKey(ctx context.Context, c identity.Caller, r NewKey) (Issu
 		return IssuedKey{}, err
 	}
 	if err := r.check(c); err != nil {
+		if problem.Is(err, problem.Forbidden) {
+			h.denials.note(c, "key.create", "more-than-its-own", h.clock.Now())
+		}
 		return IssuedKey{}, err
 	}
 	now := h.clock.Now()
@@ -109,8 +114,18 @@ func (h *Host) CreateKey(ctx context.Context, c identity.Caller, r NewKey) (Issu
 	if r.Seconds > 0 {
 		g.ExpiresAt = now.Add(time.Duration(r.Seconds) * time.Second)
 	}
-	return h.issue(ctx, c.Tenant(), r.Name, g, now)
+	g.ID = identity.NewKeyID()
+	d := onKey("key.create", g.ID).with("name", r.Name).with("scopes", words(r.Scopes)).with("groups", words(r.Groups)).with("roles", words(r.Roles))
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (IssuedKey, error) {
+		return h.issue(ctx, c.Tenant(), r.Name, g, now)
+	})
 }
+
+func onKey(action, id string) deed {
+	return deed{action: action, target: audit.Target{Type: "key", ID: id}}
+}
+
+func words(list []string) string { return strings.Join(list, " ") }
 
 func (h *Host) issue(ctx context.Context, tenant, name string, g identity.Grants, now time.Time) (IssuedKey, error) {
 	key := identity.Generate()
@@ -178,6 +193,7 @@ func (h *Host) change(ctx context.Context, c identity.Caller, id string, do func
 			return KeyInfo{}, err
 		}
 		if scope, ok := c.HoldsAll(row.Scopes); !ok {
+			h.denials.note(c, "key.change", "more-than-its-own", h.clock.Now())
 			return KeyInfo{}, problem.New(problem.Forbidden, "the key carries the scope %s, which the caller does not hold", scope).With("requiredScope", scope)
 		}
 		done, err := do(row)
@@ -199,11 +215,13 @@ func (h *Host) RevokeKey(ctx context.Context, c identity.Caller, id string) (Key
 	if err := h.allow(c, identity.KeysWrite); err != nil {
 		return KeyInfo{}, err
 	}
-	return h.change(ctx, c, id, func(k store.Key) (bool, error) {
-		if !k.RevokedAt.IsZero() {
-			return true, nil
-		}
-		return false, h.cfg.Keys.Revoke(ctx, k, h.clock.Now())
+	return audited(ctx, h, c, onKey("key.revoke", id), func(ctx context.Context, _ *store.Draft) (KeyInfo, error) {
+		return h.change(ctx, c, id, func(k store.Key) (bool, error) {
+			if !k.RevokedAt.IsZero() {
+				return true, nil
+			}
+			return false, h.cfg.Keys.Revoke(ctx, k, h.clock.Now())
+		})
 	})
 }
 
@@ -222,12 +240,14 @@ func (h *Host) RotateKey(ctx context.Context, c identity.Caller, id string, over
 		wait = time.Duration(*overlap) * time.Second
 	}
 	key := identity.Generate()
-	info, err := h.change(ctx, c, id, func(k store.Key) (bool, error) {
-		now := h.clock.Now()
-		if s := h.keyInfo(k).State; s != "active" {
-			return true, problem.New(problem.RunStateConflict, "the key is %s; make another one", s).With("state", s)
-		}
-		return false, h.cfg.Keys.Replace(ctx, k, key, now.Add(wait))
+	d := onKey("key.rotate", id).with("overlap", wait.String())
+	info, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (KeyInfo, error) {
+		return h.change(ctx, c, id, func(k store.Key) (bool, error) {
+			if s := h.keyInfo(k).State; s != "active" {
+				return true, problem.New(problem.RunStateConflict, "the key is %s; make another one", s).With("state", s)
+			}
+			return false, h.cfg.Keys.Replace(ctx, k, key, h.clock.Now().Add(wait))
+		})
 	})
 	if err != nil {
 		return IssuedKey{}, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -83,7 +84,9 @@ func (h *Host) PutMember(ctx context.Context, c identity.Caller, r PutMember) (M
 	if err != nil {
 		return MemberInfo{}, err
 	}
-	added, err := h.store.Members().Put(ctx, m)
+	d := onMember("member.put", m.ID).with("issuer", m.Issuer).with("subjectId", m.SubjectID).with("roles", words(m.Roles)).
+		with("groups", words(m.Groups)).with("workspace", m.Workspace)
+	added, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (bool, error) { return h.store.Members().Put(ctx, m) })
 	if err != nil {
 		return MemberInfo{}, err
 	}
@@ -95,6 +98,10 @@ func (h *Host) PutMember(ctx context.Context, c identity.Caller, r PutMember) (M
 	out := memberInfo(m, own)
 	out.Created = added
 	return out, nil
+}
+
+func onMember(action, id string) deed {
+	return deed{action: action, target: audit.Target{Type: "member", ID: id}}
 }
 
 // within refuses a caller that holds less than the roles given, or than what a
@@ -110,6 +117,7 @@ func (h *Host) within(ctx context.Context, c identity.Caller, id string, roles [
 	}
 	for _, name := range slices.Concat(roles, was.Roles) {
 		if scope, ok := c.HoldsAll(roleScopes([]string{name}, own)); !ok {
+			h.denials.note(c, "member.change", "more-than-its-own", h.clock.Now())
 			return nil, problem.New(problem.Forbidden, "the role %s has the scope %s, which the caller does not hold", name, scope).
 				With("requiredScope", scope)
 		}
@@ -183,9 +191,11 @@ func (h *Host) RemoveMember(ctx context.Context, c identity.Caller, id string) e
 	if _, err := h.within(ctx, c, id, nil); err != nil {
 		return err
 	}
-	err := h.store.Members().Remove(ctx, c.Tenant(), id)
-	if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
-		return nil
-	}
-	return noMember(err)
+	return h.audits(ctx, c, onMember("member.remove", id), func(ctx context.Context) error {
+		err := h.store.Members().Remove(ctx, c.Tenant(), id)
+		if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
+			return nil
+		}
+		return noMember(err)
+	})
 }

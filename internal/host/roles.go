@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
@@ -64,13 +65,18 @@ func (h *Host) PutRole(ctx context.Context, c identity.Caller, name string, scop
 		return RoleInfo{}, problem.Invalid("role", "the tenant has %d roles already", n)
 	}
 	r := store.Role{Tenant: c.Tenant(), Name: name, Scopes: append([]string{}, scopes...), CreatedAt: h.clock.Now()}
-	added, err := h.store.Members().PutRole(ctx, r)
+	d := onRole("role.put", name).with("scopes", words(scopes))
+	added, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (bool, error) { return h.store.Members().PutRole(ctx, r) })
 	if was != nil {
 		r.CreatedAt = was.CreatedAt
 	}
 	out := roleInfo(r)
 	out.Created = added
 	return out, err
+}
+
+func onRole(action, name string) deed {
+	return deed{action: action, target: audit.Target{Type: "role", ID: name}}
 }
 
 func ownRole(name string) error {
@@ -112,12 +118,14 @@ func (h *Host) RemoveRole(ctx context.Context, c identity.Caller, name string) e
 	if _, _, err := h.role(ctx, c, name); err != nil {
 		return err
 	}
-	err := h.store.Members().RemoveRole(ctx, c.Tenant(), name)
-	if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
-		return nil
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return problem.New(problem.NotFound, "no such role")
-	}
-	return err
+	return h.audits(ctx, c, onRole("role.remove", name), func(ctx context.Context) error {
+		err := h.store.Members().RemoveRole(ctx, c.Tenant(), name)
+		if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
+			return nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return problem.New(problem.NotFound, "no such role")
+		}
+		return err
+	})
 }

@@ -46,6 +46,9 @@ func Rules() map[string]Rule {
 		"CreateTenant": of(identity.HostAdmin), "ListTenants": of(identity.HostAdmin), "Tenant": of(identity.HostAdmin),
 		"SuspendTenant": of(identity.HostAdmin), "ActivateTenant": of(identity.HostAdmin),
 
+		"AuditKeys": of(identity.AuditRead), "ListAudit": of(identity.AuditRead), "ExportAudit": of(identity.AuditRead),
+		"VerifyAudit": of(identity.AuditRead), "RotateAuditKey": of(identity.AuditManage), // and the operator's tenant
+
 		"SeedEra2": of(identity.Seams), "FireSeam": of(identity.Seams), "RetryEffect": of(identity.Seams), "ReceiveDelivery": of(identity.Seams),
 	}
 }

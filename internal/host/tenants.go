@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -62,6 +63,17 @@ func (h *Host) CreateTenant(ctx context.Context, c identity.Caller, id, name str
 	if err := checkNames(name, ""); err != nil {
 		return NewTenant{}, err
 	}
+	return audited(ctx, h, c, onTenant("tenant.create", id), func(ctx context.Context, _ *store.Draft) (NewTenant, error) {
+		return h.newTenant(ctx, id, name)
+	})
+}
+
+// onTenant is a deed of the host's: it is in the host's chain.
+func onTenant(action, id string) deed {
+	return deed{chain: audit.HostChain, action: action, target: audit.Target{Type: "tenant", ID: id}}
+}
+
+func (h *Host) newTenant(ctx context.Context, id, name string) (NewTenant, error) {
 	now := h.clock.Now()
 	t := store.Tenant{ID: id, Name: name, State: store.TenantActive, CreatedAt: now}
 	err := h.store.Tenants().Add(ctx, t)
@@ -129,7 +141,9 @@ func (h *Host) SuspendTenant(ctx context.Context, c identity.Caller, id string) 
 	if id == c.Tenant() {
 		return TenantInfo{}, problem.Invalid("tenantId", "is your own tenant, which cannot be suspended by you")
 	}
-	return h.setState(ctx, id, store.TenantSuspended)
+	return audited(ctx, h, c, onTenant("tenant.suspend", id), func(ctx context.Context, _ *store.Draft) (TenantInfo, error) {
+		return h.setState(ctx, id, store.TenantSuspended)
+	})
 }
 
 // ActivateTenant lets a suspended tenant in again. Its runs go on.
@@ -137,7 +151,9 @@ func (h *Host) ActivateTenant(ctx context.Context, c identity.Caller, id string)
 	if err := h.allow(c, identity.HostAdmin); err != nil {
 		return TenantInfo{}, err
 	}
-	return h.setState(ctx, id, store.TenantActive)
+	return audited(ctx, h, c, onTenant("tenant.activate", id), func(ctx context.Context, _ *store.Draft) (TenantInfo, error) {
+		return h.setState(ctx, id, store.TenantActive)
+	})
 }
 
 func (h *Host) setState(ctx context.Context, id, state string) (TenantInfo, error) {

@@ -57,7 +57,8 @@ func Generate() string {
 	return "fermata_" + base64.RawURLEncoding.EncodeToString(b)
 }
 
-func newKeyID() string {
+// NewKeyID mints the id by which the holder of a key is known.
+func NewKeyID() string {
 	b := make([]byte, 12)
 	rand.Read(b)
 	return "key-" + base64.RawURLEncoding.EncodeToString(b)
@@ -67,6 +68,7 @@ func (k *APIKeys) hash(key string) []byte { return keyed(k.pepper, plain(key)) }
 
 // Grants is what comes with a key.
 type Grants struct {
+	ID        string   // minted if empty
 	Scopes    []string // nil for every scope of the tenant
 	Groups    []string
 	Roles     []string
@@ -99,8 +101,11 @@ func (k *APIKeys) Add(ctx context.Context, key, tenant, name string, g Grants, n
 	if g.Kind == "" {
 		g.Kind = "user"
 	}
+	if g.ID == "" {
+		g.ID = NewKeyID()
+	}
 	row := store.Key{
-		ID: newKeyID(), Hash: k.hash(key), Keyed: true, Tenant: tenant, Name: name, Kind: g.Kind, Workspace: g.Workspace,
+		ID: g.ID, Hash: k.hash(key), Keyed: true, Tenant: tenant, Name: name, Kind: g.Kind, Workspace: g.Workspace,
 		Scopes: g.Scopes, Groups: g.Groups, Roles: g.Roles, CreatedAt: now, ExpiresAt: g.ExpiresAt,
 	}
 	return row.ID, k.store.Add(ctx, row)

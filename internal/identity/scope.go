@@ -27,6 +27,10 @@ const (
 	// may not for that reason decide how its effects are undone.
 	CompensationOperate = "fermata:compensation:operate"
 
+	AuditRead = "audit:read"
+	// AuditManage is for the operator: the host's own chain, and the audit key.
+	AuditManage = "fermata:audit:manage"
+
 	// HostAdmin is for what concerns every tenant. No wildcard stands for it: the
 	// owner of a tenant has every right there is in it, and none over the others.
 	HostAdmin = "fermata:host:admin"

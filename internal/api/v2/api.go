@@ -89,6 +89,9 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 			}
 			var err error
 			if c, err = a.keys.Authenticate(r.Context(), r.Header.Get("Authorization")); err != nil {
+				if r.Header.Get("Authorization") != "" {
+					a.host.Unauthenticated(err)
+				}
 				return err
 			}
 		}

@@ -119,6 +119,7 @@ func (a *API) routes() []api.Route {
 	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes(limit, cursor)...)
 	rs = append(rs, a.tenantRoutes(limit, cursor)...)
+	rs = append(rs, a.auditRoutes(limit, cursor)...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)
 	}

@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"fork rows", forkRows},
 		{"staged logs", stagedLogs},
 		{"staged again", stagedAgain},
+		{"staged alone", stagedAlone},
 		{"staged malformed", stagedMalformed},
 		{"unstaging", unstaging},
 
@@ -82,6 +83,11 @@ func Run(t *testing.T, open Open) {
 		{"runs of a workspace", workspaceList},
 		{"foreign ids", foreign},
 		{"secrets", secrets},
+
+		{"audit chains", auditChains},
+		{"audited changes", auditedChanges},
+		{"audit race", auditRace},
+		{"audit checkpoints", auditCheckpoints},
 
 		{"idempotency records", idempotencyRecords},
 		{"idempotency release", idempotencyRelease},
