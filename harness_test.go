@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/ids"
 )
 
 const testKey = "test-key-test-key-test-key-test-key"
@@ -263,3 +264,7 @@ func (s *server) answer(id, node string, value any) answer {
 	s.t.Helper()
 	return s.do("POST", "/runs/"+seg(id)+"/interrupts/"+node, map[string]any{"resumeValue": value})
 }
+
+func cutID(id string) (tenant, opaque string, ok bool) { return strings.Cut(id, "/") }
+
+func runID(tenant, opaque string) ids.Run { return ids.Run{Tenant: tenant, Opaque: opaque} }

@@ -34,6 +34,15 @@ var auditActions = map[string]string{
 	"rotateWebhookSecret":     "webhook.rotate-secret",
 	"enableWebhook":           "webhook.enable",
 	"createKey":               "key.create",
+	"revokeKey":               "key.revoke",
+	"rotateKey":               "key.rotate",
+	"createTenant":            "tenant.create",
+	"suspendTenant":           "tenant.suspend",
+	"activateTenant":          "tenant.activate",
+	"putMember":               "member.put",
+	"removeMember":            "member.remove",
+	"putRole":                 "role.put",
+	"removeRole":              "role.remove",
 	"rotateTokenKey":          "token-key.rotate",
 	"rotateAuditKey":          "audit-key.rotate",
 }
@@ -88,6 +97,13 @@ func TestWireEveryMutationIsAudited(t *testing.T) {
 	}
 	calls["createKey"] = func(*server) (string, any) {
 		return "/host/fermata/keys", map[string]any{"name": "n", "scopes": []string{"runs:read"}}
+	}
+	calls["rotateKey"] = func(s *server) (string, any) {
+		made := s.do("POST", "/host/fermata/keys", map[string]any{"scopes": []string{"runs:read"}}).want(s.t, 201)
+		return "/host/fermata/keys/" + made.str("keyId") + ":rotate", nil
+	}
+	calls["createTenant"] = func(*server) (string, any) {
+		return "/host/fermata/tenants", map[string]any{"tenantId": "made"}
 	}
 	var secrets []string
 	for _, r := range s.host.Routes() {

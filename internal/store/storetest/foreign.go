@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -37,6 +38,9 @@ func (e *env) property(tenant string) *property {
 	e.ok(err)
 	_, err = e.s.Members().PutRole(e.ctx, store.Role{Tenant: tenant, Name: "ops", Scopes: []string{"a:b"}})
 	e.ok(err)
+	e.ok(e.s.Audit().Append(e.ctx, &store.Draft{Chain: tenant, Fact: audit.Fact{
+		At: e.now, Actor: audit.Actor{Kind: "host"}, Action: "a.b", Outcome: audit.Done, Target: audit.Target{Type: "x"},
+	}}))
 	p.hook = e.subscribe(tenant)
 	p.effect = e.performs(e.wants(p.log.row.ID, "one", 1, "i1"), 1)
 	p.record = e.granted(e.request(tenant, "createRun", "k", "d", "i1"), 1)
@@ -79,6 +83,8 @@ var elsewhere = map[string]string{
 	"Tenants.Add": "of the host's administrators", "Tenants.Get": "of the host's administrators", "Tenants.List": "of the host's administrators",
 	"Tenants.Unsettled": "of the host", "Tenants.Update": "of the host's administrators",
 	"Members.Put": "it adds to the tenant it names", "Members.PutRole": "it adds to the tenant it names",
+	"Audit.Append": "it adds to the chain it names", "Audit.Anchor": "of the host", "Audit.Unanchored": "of the host",
+	"Audit.Heads": "of the host", "Audit.Cut": "of the host", "Audit.LastCut": "of the host", "Audit.Checkpoints": "of the host",
 	"Idempotency.Purge": "of the host", "Effects.Purge": "of the host", "Webhooks.Add": "it adds to the tenant it names",
 	"Webhooks.PurgeDeadLetters": "of the host",
 }
@@ -227,6 +233,18 @@ func (e *env) asks(p *property) map[string]ask {
 		},
 		"Effects.Attempts": func(t string) (bool, error) {
 			x, err := e.s.Effects().Attempts(e.ctx, run(t), 0, 9)
+			return len(x) > 0, err
+		},
+		"Audit.Head": func(t string) (bool, error) {
+			x, err := e.s.Audit().Head(e.ctx, t)
+			return x.Sequence > 0, err
+		},
+		"Audit.Entries": func(t string) (bool, error) {
+			x, err := e.s.Audit().Entries(e.ctx, t, 0, 9)
+			return len(x) > 0, err
+		},
+		"Audit.Latest": func(t string) (bool, error) {
+			x, err := e.s.Audit().Latest(e.ctx, t, 0, 9)
 			return len(x) > 0, err
 		},
 		"Webhooks.Get":    func(t string) (bool, error) { _, err := h.Get(e.ctx, t, p.hook.ID); return done(err) },
