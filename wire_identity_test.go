@@ -49,7 +49,7 @@ func TestWireKeyLife(t *testing.T) {
 	}
 	s.restart()
 	s.do("GET", "/runs", nil, withKey(second)...).refused(t, 401, "credential_revoked")
-	s.do("POST", "/host/fermata/keys/"+id+":rotate", nil).refused(t, 409, "run_state_conflict")
+	s.do("POST", "/host/fermata/keys/"+id+":rotate", nil).refused(t, 409, "version_conflict")
 	for _, bad := range []map[string]any{
 		{"scopes": []string{"runs:read"}, "kind": "robot"}, {"scopes": []string{"runs:read"}, "expiresInSeconds": 0}, {"scopes": []string{"runs:read"}, "expiresInSeconds": -5},
 		{"scopes": []string{"runs:read"}, "workspace": "a/b"}, {"scopes": []string{"fermata:host:*x"}}, {"scopes": []string{}}, {"scopes": []string{"runs:**"}},

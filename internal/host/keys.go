@@ -244,7 +244,7 @@ func (h *Host) RotateKey(ctx context.Context, c identity.Caller, id string, over
 	info, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (KeyInfo, error) {
 		return h.change(ctx, c, id, func(k store.Key) (bool, error) {
 			if s := h.keyInfo(k).State; s != "active" {
-				return true, problem.New(problem.RunStateConflict, "the key is %s; make another one", s).With("state", s)
+				return true, problem.New(problem.VersionConflict, "the key is %s; make another one", s).With("state", s)
 			}
 			return false, h.cfg.Keys.Replace(ctx, k, key, h.clock.Now().Add(wait))
 		})
