@@ -156,6 +156,7 @@ type Host struct {
 	engine   *engine.Engine
 	host     *host.Host
 	keys     *identity.APIKeys
+	lanes    *identity.Pipeline
 	api      *v2.API
 	firstKey string
 	sweeper  *background
@@ -237,9 +238,12 @@ func (h *Host) assemble(ctx context.Context) error {
 		},
 	})
 	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if h.lanes, err = h.pipeline(); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
@@ -250,7 +254,7 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
 	return nil

@@ -59,6 +59,12 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
 	}
+	// Both families bind on being advertised (spec v2 security-defaults.md §Auth
+	// lanes): what is not wired has no lane here.
+	if len(h.cfg.Lanes) > 0 {
+		root["auth"] = record("witnessable-gated", map[string]any{"lanes": h.cfg.Lanes})
+		root["authorization"] = record("witnessable-gated", map[string]any{"failClosed": true})
+	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())
 		root["interrupt"].(map[string]any)["callbackDelivery"] = true
