@@ -94,6 +94,8 @@ type Config struct {
 	// It relaxes a protection; leave it empty in production.
 	AllowEgress []netip.Prefix
 
+	Lanes Lanes
+
 	Webhooks Webhooks
 
 	Limits Limits
@@ -161,6 +163,7 @@ type Host struct {
 	firstKey string
 	sweeper  *background
 	hooks    *egress.Guard
+	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
 }
@@ -181,6 +184,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
+		issuers: issuerGuard(cfg.Lanes),
 	}
 	var err error
 	if h.catalog, err = newCatalog(builtin.All(builtin.Deps{Egress: h.egress})); err != nil {
@@ -309,6 +313,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	err := h.engine.Stop(ctx)
 	h.egress.Close()
 	h.hooks.Close()
+	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
 }
 
@@ -344,6 +349,9 @@ func (h *Host) Relaxations() []string {
 	out := h.egress.Relaxations()
 	for _, r := range h.hooks.Relaxations() {
 		out = append(out, "webhooks: "+r)
+	}
+	for _, r := range h.issuers.Relaxations() {
+		out = append(out, "issuers: "+r)
 	}
 	return out
 }

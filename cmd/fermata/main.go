@@ -30,14 +30,18 @@ func main() {
 
 // open makes a host of what the operator has configured.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
-	roots, err := authorities(cfg.WebhookCA)
+	roots, err := authorities("webhook-ca", cfg.WebhookCA)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := lanes(&cfg)
 	if err != nil {
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
 		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
-		LegacyEvents: cfg.LegacyEvents,
+		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
 			DisableAfter: cfg.WebhookDisable,
@@ -54,18 +58,30 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 	})
 }
 
+// lanes are the ways in that the file of identity describes.
+func lanes(cfg *config.Config) (fermata.Lanes, error) {
+	l, err := config.ReadLanes(cfg)
+	if err != nil {
+		return fermata.Lanes{}, err
+	}
+	roots, err := authorities("identity: ca", l.CA)
+	return fermata.Lanes{
+		PublicURL: cfg.PublicURL, OIDC: l.OIDC, OAuth2: l.OAuth2, MTLS: l.MTLS, Allow: l.Allow, RootCAs: roots,
+	}, err
+}
+
 // authorities reads certificates of authorities from a file; nil for none.
-func authorities(file string) (*x509.CertPool, error) {
+func authorities(setting, file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("webhook-ca: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("webhook-ca: %s holds no certificate", file)
+		return nil, fmt.Errorf("%s: %s holds no certificate", setting, file)
 	}
 	return pool, nil
 }

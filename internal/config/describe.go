@@ -40,7 +40,7 @@ type Relaxation struct {
 // and is never forgotten.
 func Relaxations(c Config) []Relaxation {
 	var out []Relaxation
-	if c.Listen != "" && !c.Loopback() {
+	if c.Listen != "" && !c.Loopback() && c.TLSCert == "" {
 		out = append(out, Relaxation{"listen", "other machines can reach the API; put TLS in front of it"})
 	}
 	if len(c.AllowEgress) > 0 {
