@@ -116,7 +116,9 @@ func TestForgedHeaders(t *testing.T) {
 	k := l.idp.Key()
 	public := k.Public()
 	pub, _ := json.Marshal(public)
-	body := func(header map[string]any) string { return strings.Join(strings.Split(l.idp.Token(cl, header), ".")[:2], ".") }
+	body := func(header map[string]any) string {
+		return strings.Join(strings.Split(l.idp.Token(cl, header), ".")[:2], ".")
+	}
 	mac := hmac.New(sha256.New, pub)
 	mac.Write([]byte(body(map[string]any{"alg": "HS256"})))
 	for name, token := range map[string]string{
