@@ -146,10 +146,14 @@ func TestIssuersAreCalledThroughTheGuard(t *testing.T) {
 		t.Errorf("the issuer was called %d times", n)
 	}
 	if len(s.host.Relaxations()) > 0 {
-		t.Errorf("%q", s.host.Relaxations())
+		t.Errorf("%v", s.host.Relaxations())
 	}
-	if r := start(t, withIssuer(p)).host.Relaxations(); len(r) != 1 || !strings.HasPrefix(r[0], "issuers: ") {
-		t.Errorf("%q", r)
+	if r := start(t, withIssuer(p)).host.Relaxations(); len(r) != 1 || r[0].Name != "issuers-private-ranges" {
+		t.Errorf("%v", r)
+	}
+	cfg.Lanes.Allow, cfg.Mode = thisMachine, "production"
+	if _, err := fermata.Open(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "production") {
+		t.Errorf("a production host with a relaxation: %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/config"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/cobra"
 )
 
@@ -57,6 +58,9 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if err := a.checkEnviron(log); err != nil {
+		return err
+	}
 	warnUnusual(log, cfg)
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data folder cannot be made: %w", err)
@@ -64,6 +68,9 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	secure, err := newServed(cfg, log)
 	if err != nil {
 		return err
+	}
+	if mode, open := openToOthers(cfg.Data); open {
+		log.Warn("others on this machine can reach the data folder", "data", cfg.Data, "mode", mode, "fix", "chmod 700 "+cfg.Data)
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -77,7 +84,7 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return err
 	}
-	a.banner(address(listener, secure), cfg.Data, h.FirstKey())
+	a.banner(address(listener, secure), cfg, h.FirstKey())
 	err = h.Start(ctx)
 	if err == nil && cfg.Workflows != "" {
 		err = a.loadFolder(ctx, h, cfg.Workflows, strict)
@@ -96,11 +103,15 @@ func address(l net.Listener, secure *served) string {
 	return "http://" + l.Addr().String()
 }
 
-func (a *app) banner(url, data, key string) {
+func (a *app) banner(url string, cfg config.Config, key string) {
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)
-	a.say("  data       %s", data)
+	a.say("  data       %s", cfg.Data)
+	a.say("  mode       %s", cfg.Mode)
+	for _, r := range config.Relaxations(cfg) {
+		a.say("  relaxed    %s (--%s)", r.Effect, r.Setting)
+	}
 	if key != "" {
 		a.say("  API key    %s", key)
 		a.say("             It is shown this once: keep it. For the other commands, set it with")
@@ -144,9 +155,29 @@ func stopHost(h Host, grace time.Duration) error {
 	return h.Stop(ctx)
 }
 
+// checkEnviron makes sure that no variable was meant as a setting and is none.
+func (a *app) checkEnviron(log *slog.Logger) error {
+	if a.env.Environ == nil {
+		return nil
+	}
+	unknown, err := config.CheckEnviron(a.env.Environ())
+	if err != nil {
+		return usageError{err}
+	}
+	if len(unknown) > 0 {
+		log.Warn("variables of the environment begin like settings and are none", "names", unknown)
+	}
+	return nil
+}
+
 // warnUnusual logs what an operator has opened.
 func warnUnusual(log *slog.Logger, cfg config.Config) {
-	for _, r := range config.Relaxations(cfg) {
-		log.Warn("a protection is relaxed", "setting", r.Setting, "note", r.Note)
+	relaxed := config.Relaxations(cfg)
+	for _, n := range config.Notes(cfg) {
+		if r, ok := relax.Of(relaxed, n.Setting); ok {
+			log.Warn("a protection is relaxed", "relaxation", r.Name, "setting", r.Setting, "note", r.Effect)
+			continue
+		}
+		log.Warn("a setting reaches further than its default", "setting", n.Setting, "note", n.Text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/identity"
 	jsonx "github.com/go-json-experiment/json"
@@ -40,13 +41,22 @@ func ReadLanes(c *Config) (Lanes, error) {
 		return l, nil
 	}
 	if err := readStrict(c.Identity, &l); err != nil {
-		return Lanes{}, fmt.Errorf("identity: the file %s: %w", c.Identity, err)
+		return Lanes{}, fmt.Errorf("identity: %s: %w", c.Identity, err)
 	}
 	if err := l.complete(c); err != nil {
-		return Lanes{}, fmt.Errorf("identity: the file %s: %w", c.Identity, err)
+		return Lanes{}, fmt.Errorf("identity: %s: %w", c.Identity, err)
 	}
 	return l, nil
 }
+
+// durations reads a duration as the settings write it: 30s, 5m, 12h, 30d.
+var durations = jsonx.UnmarshalFunc(func(b []byte, into *time.Duration) error {
+	var s string
+	if err := jsonx.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	return duration(into, s, 0, 3650*day)
+})
 
 func readStrict(path string, into any) error {
 	f, err := os.Open(path)
@@ -75,7 +85,7 @@ func readStrict(path string, into any) error {
 		return errors.New("its members do not all have names that are texts")
 	}
 	var wrong *jsonx.SemanticError
-	if err := jsonx.Unmarshal(plain, into, jsonx.RejectUnknownMembers(true)); errors.As(err, &wrong) {
+	if err := jsonx.Unmarshal(plain, into, jsonx.RejectUnknownMembers(true), jsonx.WithUnmarshalers(durations)); errors.As(err, &wrong) {
 		at := strings.ReplaceAll(strings.Trim(string(wrong.JSONPointer), "/"), "/", ".")
 		if errors.Is(err, jsonx.ErrUnknownName) {
 			return fmt.Errorf("%s: there is no such member", at)

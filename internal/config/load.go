@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/pflag"
 )
 
@@ -71,6 +72,18 @@ func Load(in Input) (Config, Sources, error) {
 		if err := l.setting(&settings[i]); err != nil {
 			return Config{}, nil, err
 		}
+	}
+	// A workflow that is run directly serves nobody, and has no lanes.
+	if !in.OwnData {
+		var err error
+		if l.cfg.Lanes, err = ReadLanes(&l.cfg); err != nil {
+			return Config{}, nil, fmt.Errorf("%w (from the %s)", err, l.src["identity"])
+		}
+	}
+	if err := relax.Check(l.cfg.Mode, Relaxations(l.cfg)); err != nil {
+		var r relax.Refused
+		errors.As(err, &r)
+		return Config{}, nil, fmt.Errorf("%w (from the %s; mode from the %s)", err, l.src[r.Setting], l.src["mode"])
 	}
 	return l.cfg, l.src, nil
 }

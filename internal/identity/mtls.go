@@ -26,7 +26,7 @@ type Certificates struct {
 	// certificate may be good for longer than Window.
 	Revocation string        `json:"revocation"`
 	CRL        []string      `json:"crl"`
-	Window     time.Duration `json:"revocation-window,format:units"`
+	Window     time.Duration `json:"revocation-window"`
 
 	// Clients says whom certificates mean. One that no entry names is nobody's.
 	Clients []Client `json:"clients"`

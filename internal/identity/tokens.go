@@ -20,14 +20,14 @@ type Tokens struct {
 	// Revocation is exp-only or exp-and-recheck, exp-only if empty. Window bounds
 	// how long after a revocation a token may still be taken: one hour if zero.
 	Revocation string        `json:"revocation"`
-	Window     time.Duration `json:"revocation-window,format:units"`
+	Window     time.Duration `json:"revocation-window"`
 
 	// MinimumAssurance is bearer, sender-constrained or key-bound; bearer if empty.
 	MinimumAssurance string `json:"minimum-assurance"`
 
 	// Skew is how far an issuer's clock may run ahead of the host's; 30 s if zero.
 	// It delays no expiry: exp is honoured to the second.
-	Skew time.Duration `json:"clock-skew,format:units"`
+	Skew time.Duration `json:"clock-skew"`
 
 	Issuers []Issuer `json:"issuers"`
 }
