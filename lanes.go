@@ -34,8 +34,8 @@ type Lanes struct {
 	// Own are lanes of the embedder, asked before all others.
 	Own []Lane
 
-	// Allow admits private address ranges to issuers' servers, and lets a literal
-	// address in one go without TLS. It relaxes a protection.
+	// Allow admits private address ranges to issuers' servers. An issuer that is a
+	// literal address in one may do without TLS, which relaxes a protection.
 	Allow []netip.Prefix
 
 	// RootCAs are the authorities that issuers' servers are held against; nil for

@@ -148,7 +148,7 @@ func TestIssuersAreCalledThroughTheGuard(t *testing.T) {
 	if len(s.host.Relaxations()) > 0 {
 		t.Errorf("%v", s.host.Relaxations())
 	}
-	if r := start(t, withIssuer(p)).host.Relaxations(); len(r) != 1 || r[0].Name != "issuers-private-ranges" {
+	if r := start(t, withIssuer(p)).host.Relaxations(); len(r) != 1 || r[0].Name != "issuers-without-tls" {
 		t.Errorf("%v", r)
 	}
 	cfg.Lanes.Allow, cfg.Mode = thisMachine, "production"

@@ -141,6 +141,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.log.Error("a request failed", "method", r.Method, "path", Shown(r.URL.Path), "correlationId", id, "err", err)
 		e = e.With("correlationId", id)
 	}
+	if e.Status() == http.StatusUnauthorized && e.Cause != nil {
+		// Why a credential was refused is for the operator alone.
+		s.log.Debug("a credential was refused", "code", e.Code, "cause", e.Cause)
+	}
 	if s.also != nil {
 		s.also(w.Header(), r, e)
 	}

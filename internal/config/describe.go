@@ -36,7 +36,7 @@ func Describe(c Config, src Sources) []Line {
 // Relaxations lists the protections an operator has loosened. A host in
 // production mode refuses them (Load does).
 func Relaxations(c Config) []relax.Relaxation {
-	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks), relax.Issuers(c.Lanes.Allow), relax.Seams(c.ConformanceSeams))
+	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks), relax.Issuers(c.Lanes.OIDC.Plain() || c.Lanes.OAuth2.Plain()), relax.Seams(c.ConformanceSeams))
 }
 
 // Note says what is unusual about a setting's value.

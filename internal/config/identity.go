@@ -23,8 +23,9 @@ type Lanes struct {
 	OAuth2 *identity.Tokens       `json:"oauth2"`
 	MTLS   *identity.Certificates `json:"mtls"`
 
-	// Allow are closed ranges in which issuers may be, without TLS too. It relaxes
-	// a protection. CA is a file of authorities for issuers' servers.
+	// Allow are closed ranges in which issuers may be, literal addresses in them
+	// without TLS too, which relaxes a protection. CA is a file of authorities for
+	// issuers' servers.
 	Allow []netip.Prefix `json:"allow"`
 	CA    string         `json:"ca"`
 }

@@ -39,6 +39,7 @@ func TestLanesThatCannotBeMeant(t *testing.T) {
 		"its address may not be called": first(func(i *identity.Issuer) { i.Issuer = "http://idp.example" }),
 		"not an issuer's URL":           first(func(i *identity.Issuer) { i.Issuer = "idp" }),
 		"jwks":                          first(func(i *identity.Issuer) { i.JWKS = "https://keys.example/jwks" }),
+		"and this address does not":     first(func(i *identity.Issuer) { i.JWKS = "http://idp.example/keys" }),
 		"either tenant or tenant-claim": first(func(i *identity.Issuer) { i.Tenant = "" }),
 		"is not a tenant":               first(func(i *identity.Issuer) { i.Tenant = "anon:acme" }),
 		"not a scope":                   first(func(i *identity.Issuer) { i.Grant = []string{"*"} }),

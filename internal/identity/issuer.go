@@ -154,6 +154,9 @@ func (i *Issuer) mayCall(out Outside, address string) error {
 	if err != nil {
 		return err
 	}
+	if own.Scheme == "https" && u.Scheme != "https" {
+		return errors.New("the issuer speaks https, and this address does not")
+	}
 	if !strings.EqualFold(u.Host, own.Host) && !slices.ContainsFunc(i.Hosts, func(h string) bool { return strings.EqualFold(h, u.Host) }) {
 		return fmt.Errorf("the host %q is neither the issuer's nor named in hosts", u.Host)
 	}
@@ -189,6 +192,11 @@ func (i *Issuer) checkMapping() error {
 // would put it in ids that the host mints (identity.md §5).
 func plainTenant(t string) bool {
 	return ids.ValidTenant(t) && !strings.ContainsAny(t, ":~")
+}
+
+// Plain reports whether a lane trusts an issuer that is called without TLS.
+func (t *Tokens) Plain() bool {
+	return t != nil && slices.ContainsFunc(t.Issuers, func(i Issuer) bool { return !strings.HasPrefix(i.Issuer, "https://") })
 }
 
 func checkScopes(lists ...[]string) error {
