@@ -95,6 +95,23 @@ func TestProofs(t *testing.T) {
 	refused(t, "an API key", err, problem.IdentityUnverified)
 }
 
+// A bearer never gets to be called sender-constrained, on a lane that takes bearers
+// neither.
+func TestAnUnboundTokenGainsNothingByAProof(t *testing.T) {
+	l := newLab(t, nil)
+	h := idptest.NewHolder()
+	token := l.idp.Token(l.standard())
+	r := request("DPoP " + token)
+	r.Header.Set("DPoP", h.Proof("GET", target, token, l.now(), nil, nil))
+	_, err := l.pipe.Authenticate(r)
+	refused(t, "with the scheme DPoP", err, problem.SenderConstraintMissing)
+	r = request("Bearer " + token)
+	r.Header.Set("DPoP", h.Proof("GET", target, token, l.now(), nil, nil))
+	if c, err := l.pipe.Authenticate(r); err != nil || c.Assurance != identity.Bearer {
+		t.Errorf("as a bearer: %+v, %v", c, err)
+	}
+}
+
 // A proof is good for one request, for as long as its iat could be taken.
 func TestProofsAreUsedOnce(t *testing.T) {
 	l := newLab(t, nil)

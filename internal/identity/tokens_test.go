@@ -363,6 +363,34 @@ func TestMetadataIsNoWayAround(t *testing.T) {
 			t.Errorf("%s: keys were fetched", name)
 		}
 	}
+	// Keys that would do, at an address that nobody has named.
+	l, other := newLabOf(t, identity.LaneOIDC, nil), idptest.New(t)
+	l.idp.Metadata("jwks_uri", other.URL+"/keys")
+	_, err := l.bearer(other.Token(l.standard()))
+	refused(t, "another server's keys", err, problem.ServiceUnavailable)
+	if n := other.Hits("/keys"); n > 0 {
+		t.Errorf("they were fetched %d times", n)
+	}
+	l = newLabOf(t, identity.LaneOIDC, func(c *identity.Tokens) { c.Issuers[0].Hosts = []string{strings.TrimPrefix(other.URL, "http://")} })
+	l.idp.Metadata("jwks_uri", other.URL+"/keys")
+	if _, err := l.bearer(other.Token(l.standard())); err != nil {
+		t.Errorf("at a host that is named: %v", err)
+	}
+}
+
+// What an operator has ruled out for an issuer is out, whatever its keys could do.
+func TestAlgorithmsAndTypesOfAnIssuer(t *testing.T) {
+	l := newLab(t, func(c *identity.Tokens) { c.Issuers[0].Algorithms = []string{"RS256", "PS256"} })
+	_, err := l.bearer(l.idp.Token(l.standard()))
+	refused(t, "an algorithm", err, problem.IdentityUnverified)
+	l = newLab(t, func(c *identity.Tokens) { c.Issuers[0].Types = []string{"application/at+jwt"} })
+	_, err = l.bearer(l.idp.Token(l.standard(), map[string]any{"typ": "JWT"}))
+	refused(t, "a type", err, problem.IdentityUnverified)
+	for _, typ := range []string{"at+jwt", "application/AT+JWT"} {
+		if _, err := l.bearer(l.idp.Token(l.standard().With(idptest.Claims{"jti": typ}), map[string]any{"typ": typ})); err != nil {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
 }
 
 // An ID token is a bearer only for the host it was made for, and nobody else
