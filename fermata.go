@@ -292,6 +292,9 @@ func (h *Host) assemble(ctx context.Context) error {
 			return h.host.CallbackBody(ctx, row, e, id)
 		},
 	})
+	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
+		return err
+	}
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	if h.lanes, err = h.pipeline(); err != nil {
 		return fmt.Errorf("fermata: %w", err)

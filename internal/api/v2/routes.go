@@ -116,6 +116,7 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
+	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes()...)
 	rs = append(rs, a.resourceRoutes()...)
 	if a.host.ServesWebhooks() {
