@@ -102,6 +102,9 @@ type Config struct {
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
+	// Lanes are the ways in beside API keys. The zero value has none.
+	Lanes Lanes
+
 	// EgressCAFile is a PEM file of certificate authorities that outbound https
 	// trusts beside the system's own: those of services an operator runs. It opens
 	// no address.
@@ -198,6 +201,7 @@ type Host struct {
 	engine   *engine.Engine
 	host     *host.Host
 	keys     *identity.APIKeys
+	lanes    *identity.Pipeline
 	api      *v2.API
 	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
@@ -205,6 +209,7 @@ type Host struct {
 	sweeper  *background
 	auditor  *background
 	hooks    *egress.Guard
+	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
 }
@@ -239,6 +244,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
+		issuers: issuerGuard(cfg.Lanes),
 	}
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
@@ -301,9 +307,12 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if h.lanes, err = h.pipeline(); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
 		Audit: host.Audit{
@@ -323,11 +332,11 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
 	if cfg.ConformanceSeams {
-		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}
 	return nil
 }
@@ -404,6 +413,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
+	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
 }
 

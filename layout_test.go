@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},

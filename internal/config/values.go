@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,15 @@ func address(into *string, v string) error {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return errors.New("has no port from 0 to 65535")
+	}
+	*into = v
+	return nil
+}
+
+func baseURL(into *string, v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is not a URL such as https://h.example/api")
 	}
 	*into = v
 	return nil

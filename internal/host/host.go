@@ -32,6 +32,8 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+	// Lanes are the lanes callers come in by, as discovery shows them.
+	Lanes []identity.Facet
 
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
