@@ -64,8 +64,12 @@ func group(use, short string, cmds ...*cobra.Command) *cobra.Command {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) == 0:
+	case cmd.HasSubCommands():
 		return usage("%q is not a command of `%s`", args[0], cmd.CommandPath())
+	default:
+		return usage("`%s` cannot use %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

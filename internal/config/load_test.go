@@ -314,3 +314,13 @@ func TestFlagsAreDescribedInPhrases(t *testing.T) {
 		}
 	}
 }
+
+// A principal that is nobody would be an override that never comes about.
+func TestOverrideApproversNameSomebody(t *testing.T) {
+	for v, want := range map[string]bool{"group:ops,role:lead,key-1": true, "group:": false, "ops,role:": false, ":ops": false, "a,,b": false} {
+		c, _, _, err := setup{scope: ServeOnly, args: []string{"--override-approvers", v}}.load(t)
+		if (err == nil) != want || err == nil && strings.Join(c.OverrideApprovers, ",") != v {
+			t.Errorf("%s: %v, %v", v, c.OverrideApprovers, err)
+		}
+	}
+}

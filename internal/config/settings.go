@@ -208,20 +208,19 @@ var settings = []Setting{
 	list("bootstrap-roles", "Roles that the holder of the first API key has, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapRoles }),
 	toggle("legacy-events", Any, "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
 		func(c *Config) *bool { return &c.LegacyEvents }),
-	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
-		func(c *Config) *[]string { return &c.OverrideApprovers }),
+	{
+		Name: "override-approvers", Type: "list",
+		Usage: "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
+		set:   func(c *Config, v string) error { return parties(&c.OverrideApprovers, v) },
+		get:   func(c *Config) string { return strings.Join(c.OverrideApprovers, ",") },
+	},
 }
 
 // toggle makes the row of something that is off unless it is turned on.
 func toggle(name string, scope Scope, usage string, at func(*Config) *bool) Setting {
 	return Setting{
 		Name: name, Type: "on or off", Default: "off", Usage: usage, Scope: scope,
-		set: func(c *Config, v string) error {
-			var s string
-			err := oneOf(&s, v, "on", "off")
-			*at(c) = s == "on"
-			return err
-		},
+		set: func(c *Config, v string) error { return onOff(at(c), v) },
 		get: func(c *Config) string {
 			if *at(c) {
 				return "on"

@@ -139,6 +139,21 @@ func texts(into *[]string, v string) error {
 	return nil
 }
 
+// parties reads who may do something: group:NAME, role:NAME or a subject.
+func parties(into *[]string, v string) error {
+	var list []string
+	if err := texts(&list, v); err != nil {
+		return err
+	}
+	for _, p := range list {
+		if strings.HasSuffix(p, ":") || strings.HasPrefix(p, ":") {
+			return fmt.Errorf("holds %q, which names nobody", p)
+		}
+	}
+	*into = list
+	return nil
+}
+
 func secret(into *string, v string) error {
 	if len(v) < 32 || len(v) > 512 {
 		return errors.New("must have 32 to 512 characters")

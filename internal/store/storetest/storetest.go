@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"fork rows", forkRows},
 		{"staged logs", stagedLogs},
 		{"staged again", stagedAgain},
+		{"staged alone", stagedAlone},
 		{"staged malformed", stagedMalformed},
 		{"unstaging", unstaging},
 
