@@ -34,6 +34,8 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Credentials() Credentials
+	Vault() Vault
 	Idempotency() Idempotency
 	Effects() Effects
 	Webhooks() Webhooks
