@@ -33,7 +33,7 @@ func TestPlans(t *testing.T) {
 		listLetters: "PRIMARY KEY (tenant=? AND webhook=?", purgeLetters: "dead_letters_expires (expires_at<?)",
 		selectCredential: "PRIMARY KEY (tenant=? AND ref=?)", rotateCredential: "PRIMARY KEY (tenant=? AND ref=?)",
 		listCredentials: "PRIMARY KEY (tenant=? AND ref>?)", countCredentials: "PRIMARY KEY (tenant=?)",
-		rewrapData: "PRIMARY KEY (tenant=? AND id=?)",
+		rewrapData:   "PRIMARY KEY (tenant=? AND id=?)",
 		purgeRecords: "idempotency_expires (expires_at<?)",
 		selectEffect: "(tenant=? AND effect_id=?)", finishEffect: "(tenant=? AND effect_id=?)",
 		finishAttempt: "PRIMARY KEY (tenant=? AND run_id=? AND n=?)", lastAttempt: "PRIMARY KEY (tenant=? AND run_id=?)",
