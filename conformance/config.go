@@ -27,6 +27,10 @@ type Config struct {
 	// foreign run are blocked without it.
 	OtherAPIKey string
 
+	// ExpiredRun is the id of a run of the caller's tenant that the host has let go
+	// of. Nothing on the wire makes one, so checks of it are inapplicable without.
+	ExpiredRun string
+
 	// TargetMajor is the protocol major to look at; 0 takes the major of the
 	// host's preferredVersion. Only 2 is covered.
 	TargetMajor int
@@ -59,6 +63,11 @@ type Config struct {
 	ReceiverURL    string
 	ReceiverListen string
 
+	// ReceiverCA is a file with a certificate authority and its key (NewAuthority).
+	// With it the suite's receivers speak https, to hosts that trust it.
+	ReceiverCA string
+	authority  *authority
+
 	// ReceiverTLS, if set, has the suite's receivers speak TLS with this
 	// configuration: a certificate for its address whose authority the host trusts.
 	ReceiverTLS *tls.Config
@@ -78,6 +87,11 @@ func (c Config) withDefaults() (Config, *regexp.Regexp, error) {
 	}
 	if c.ReceiverURL != "" && c.ReceiverListen == "" {
 		return c, nil, errors.New("conformance: ReceiverURL needs ReceiverListen, the address it forwards to")
+	}
+	if c.ReceiverCA != "" {
+		if c.authority, err = readAuthority(c.ReceiverCA); err != nil {
+			return c, nil, fmt.Errorf("conformance: receiver CA: %w", err)
+		}
 	}
 	filter, err := regexp.Compile(c.Filter)
 	if err != nil {

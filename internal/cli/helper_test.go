@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,8 @@ const patience = 60 * time.Second
 
 // openReal opens a real host, as the program does.
 func openReal(ctx context.Context, cfg config.Config, log *slog.Logger) (Host, error) {
-	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress})
+	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		Retention: &fermata.Retention{Default: fermata.Bounds{MaxAge: cfg.Retention.MaxAge, MaxRuns: cfg.Retention.MaxRuns}}})
 }
 
 type types map[string]*node.Type
@@ -94,7 +96,13 @@ func newWorld(t *testing.T) *world {
 func (w *world) env() Env {
 	e := Env{
 		Stdin: w.stdin, Stdout: w.out, Stderr: w.err, Getenv: func(k string) string { return w.vars[k] },
-		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Environ: func() (out []string) {
+			for k, v := range w.vars {
+				out = append(out, k+"="+v)
+			}
+			return out
+		},
+		Version: "1.2.3", OpenHost: w.open, CreateKey: fermata.CreateKey, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {
@@ -174,7 +182,12 @@ func (w *world) file(name, text string) string {
 // server starts a real host over HTTP and points the world at it.
 func (w *world) server() *httptest.Server {
 	w.t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: w.t.TempDir(), BootstrapKey: testKey})
+	h, err := fermata.Open(context.Background(), fermata.Config{
+		DataDir: w.t.TempDir(), BootstrapKey: testKey,
+		Webhooks: fermata.Webhooks{
+			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxAttempts: 1, DisableAfter: time.Nanosecond,
+		},
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -18,9 +18,14 @@ type Env struct {
 	Stderr io.Writer
 	Getenv func(string) string
 
-	Version  string
-	OpenHost Open         // for serve and run; nil if this program carries no host
-	Catalog  flow.Catalog // for checking workflows without a host; nil for none
+	// Environ lists the environment as name=value; nil asks the system if Getenv
+	// is nil too, else it is empty.
+	Environ func() []string
+
+	Version   string
+	OpenHost  Open                                                                         // for serve and run; nil if this program carries no host
+	CreateKey func(ctx context.Context, dataDir, tenant, name, key string) (string, error) // nil likewise
+	Catalog   flow.Catalog                                                                 // for checking workflows without a host; nil for none
 
 	// Terminal tells whether a stream is a terminal, and how large it is; nil
 	// asks the system.

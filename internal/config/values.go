@@ -41,6 +41,14 @@ func oneOf(into *string, v string, allowed ...string) error {
 	return nil
 }
 
+func onOff(into *bool, v string) error {
+	if v != "on" && v != "off" {
+		return errors.New("is not on or off")
+	}
+	*into = v == "on"
+	return nil
+}
+
 func whole(into *int, v string, least, most int) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < least || n > most {
@@ -68,6 +76,12 @@ func duration(into *time.Duration, v string, least, most time.Duration) error {
 	}
 	*into = d
 	return nil
+}
+
+// Duration reads a duration as settings are written, whole days such as 30d too.
+func Duration(v string) (d time.Duration, err error) {
+	err = duration(&d, v, 0, 36500*day)
+	return d, err
 }
 
 func formatDuration(d time.Duration) string {

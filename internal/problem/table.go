@@ -39,6 +39,7 @@ const (
 	IdempotencyInFlight        Code = "idempotency_in_flight"
 	InterruptCancelled         Code = "interrupt_cancelled"
 	InterruptExpired           Code = "interrupt_expired"
+	RunExpired                 Code = "run_expired"
 	PayloadTooLarge            Code = "payload_too_large"
 	StorageLimitExceeded       Code = "storage_limit_exceeded"
 	WebhookEndpointUnverified  Code = "webhook_endpoint_unverified"
@@ -53,6 +54,8 @@ const (
 	RunTimeout                 Code = "run_timeout"
 	RateLimited                Code = "rate_limited"
 	InternalError              Code = "internal_error"
+	EventTypeUnmapped          Code = "event_type_unmapped"
+	PayloadUnprojectable       Code = "payload_unprojectable"
 	UpstreamUnavailable        Code = "upstream_unavailable"
 	ServiceUnavailable         Code = "service_unavailable"
 	MockProviderForbidden      Code = "mock_provider_forbidden"
@@ -98,7 +101,7 @@ var groups = map[int][]Code{
 		"replay_memory_snapshot_unavailable", RunAlreadyActive, RunStateConflict, RunTerminal,
 		VersionConflict, "workspace_conflict",
 	},
-	http.StatusGone:                  {InterruptCancelled, InterruptExpired, "run_expired"},
+	http.StatusGone:                  {InterruptCancelled, InterruptExpired, RunExpired},
 	http.StatusRequestEntityTooLarge: {PayloadTooLarge, "workspace_too_large"},
 	http.StatusUnsupportedMediaType:  {UnsupportedMediaType},
 	http.StatusUnprocessableEntity: {
@@ -112,7 +115,7 @@ var groups = map[int][]Code{
 	},
 	http.StatusUpgradeRequired:     {ClientVersionUnsupported},
 	http.StatusTooManyRequests:     {RateLimited},
-	http.StatusInternalServerError: {"event_type_unmapped", InternalError, "pack_load_failure", "payload_unprojectable"},
+	http.StatusInternalServerError: {EventTypeUnmapped, InternalError, "pack_load_failure", PayloadUnprojectable},
 	http.StatusNotImplemented:      {"credential_unavailable"},
 	http.StatusBadGateway:          {"mcp_error", UpstreamUnavailable},
 	http.StatusServiceUnavailable:  {"pack_registry_unreachable", "runner_unavailable", ServiceUnavailable},
