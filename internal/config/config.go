@@ -44,6 +44,10 @@ type Config struct {
 	// It is a secret.
 	BootstrapKey string
 
+	MasterKeyFile  string // of the key that opens what is secret in Data; empty for master.key in it
+	MasterKey      string // the key itself; a secret
+	CredentialsDir string // folder of secrets that credentials may name; empty for none
+
 	BootstrapGroups   []string // that the holder of the first key is in
 	BootstrapRoles    []string // that the holder of the first key has
 	LegacyEvents      bool     // say approvals and clarifications by their older types, too

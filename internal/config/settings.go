@@ -188,6 +188,24 @@ var settings = []Setting{
 		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },
 		get:   func(c *Config) string { return hide(c.BootstrapKey) },
 	},
+	{
+		Name: "master-key-file", Type: "file", Path: true,
+		Usage: "File of the key that opens what is secret in the data folder; made on the first start, master.key in the data folder if not set.",
+		set:   func(c *Config, v string) error { return folder(&c.MasterKeyFile, v) },
+		get:   func(c *Config) string { return c.MasterKeyFile },
+	},
+	{
+		Name: "master-key", Type: "secret", EnvOnly: true,
+		Usage: "That key itself, in place of a file; older keys may follow it, parted by commas.",
+		set:   func(c *Config, v string) error { return keyText(&c.MasterKey, v) },
+		get:   func(c *Config) string { return hide(c.MasterKey) },
+	},
+	{
+		Name: "credentials-dir", Type: "folder", Path: true,
+		Usage: "Folder of secrets that credentials may name as the store file; it has a folder for each tenant.",
+		set:   func(c *Config, v string) error { return folder(&c.CredentialsDir, v) },
+		get:   func(c *Config) string { return c.CredentialsDir },
+	},
 	list("bootstrap-groups", "Groups that the holder of the first API key is in, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapGroups }),
 	list("bootstrap-roles", "Roles that the holder of the first API key has, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapRoles }),
 	{

@@ -68,6 +68,11 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
 	}
+	if h.ServesCredentials() {
+		root["credentials"] = record("witnessable-gated", map[string]any{
+			"scopes": h.credentialScopes(), "encryptionAtRest": true, "rotation": credentialRotation, "sharing": true,
+		})
+	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())
 		root["interrupt"].(map[string]any)["callbackDelivery"] = true

@@ -17,6 +17,13 @@ const (
 	WorkflowsWrite   = "fermata:workflows:write"
 	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"
+	CredentialsRead  = "fermata:credentials:read"
+	CredentialsWrite = "fermata:credentials:write"
+
+	// CredentialsAdmin shows whoever holds it the credentials of other users, never
+	// their material. VaultOperate is about the host's own keys.
+	CredentialsAdmin = "fermata:credentials:admin"
+	VaultOperate     = "fermata:vault:operate"
 
 	// CompensationOperate is not implied by any other: who may start or end a run
 	// may not for that reason decide how its effects are undone.

@@ -61,13 +61,15 @@ const (
 	MockProviderForbidden      Code = "mock_provider_forbidden"
 	ForceEngineForbidden       Code = "force_engine_version_forbidden"
 	CredentialForbidden        Code = "credential_forbidden"
+	CredentialNotFound         Code = "credential_not_found"
+	CredentialScopeUnsupported Code = "credential_scope_unsupported"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
 )
 
 // groups lists the registry by status; retriable codes are named apart.
 var groups = map[int][]Code{
 	http.StatusBadRequest: {
-		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
+		"connection_provider_unresolved", "connector_action_unresolved", CredentialScopeUnsupported,
 		"delegation_chain_cyclic", "delegation_chain_too_long", IdempotencyKeyInvalid,
 		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
 		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
@@ -90,7 +92,7 @@ var groups = map[int][]Code{
 		"sandbox_escape_attempt", "workspace_membership_required",
 	},
 	http.StatusNotFound: {
-		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
+		CredentialNotFound, "interrupt_not_found", NotFound, "pack_version_not_found",
 		"replay_source_missing", "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},

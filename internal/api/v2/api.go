@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // API serves the v2 wire over a host.
@@ -18,6 +19,8 @@ type API struct {
 	host *host.Host
 	keys *identity.APIKeys
 	log  *slog.Logger
+
+	redact *redact.Redactor
 
 	server  *api.Server
 	openapi func() ([]byte, error)
@@ -28,14 +31,15 @@ type Config struct {
 	Host       *host.Host
 	Keys       *identity.APIKeys
 	Log        *slog.Logger
-	Version    string // of the implementation
+	Redact     *redact.Redactor // may be nil
+	Version    string           // of the implementation
 	MaxCalls   int
 	MaxStreams int
 }
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, keys: c.Keys, log: c.Log}
+	a := &API{host: c.Host, keys: c.Keys, log: c.Log, redact: c.Redact}
 	a.server = api.NewServer(a.routes(), api.Options{
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate,
 	})
@@ -95,11 +99,21 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}
-		if r.Route.Mutates() {
-			return a.once(w, r, c, h)
-		}
-		return h(w, r, c)
+		return a.refusal(c.Tenant(), a.serve(w, r, c, h))
 	}
+}
+
+// serve lets an operation answer an authenticated caller.
+func (a *API) serve(w http.ResponseWriter, r *api.Request, c identity.Caller, h handler) error {
+	if !r.Route.Stream && !r.Route.ShowsSecret {
+		s := &shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}
+		defer s.flush()
+		w = s
+	}
+	if r.Route.Mutates() {
+		return a.once(w, r, c, h)
+	}
+	return h(w, r, c)
 }
 
 // body reads and decodes a request body; an absent one is allowed if optional.
