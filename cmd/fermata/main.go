@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, NewMasterKey: fermata.NewMasterKey, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 

@@ -192,7 +192,10 @@ func (a *app) credentialsRotate(t *target) *cobra.Command {
 		if *asJSON {
 			return a.value(out.Raw)
 		}
-		a.say("%s is at version %d. The one before resolves as %s@%d until %s.", plain(out.Ref), out.Version, plain(out.Ref), out.Version-1, stamp(out.PreviousUntil))
+		a.say("%s is at version %d.", plain(out.Ref), out.Version)
+		if overlap > 0 {
+			a.say("The one before resolves as %s@%d until %s.", plain(out.Ref), out.Version-1, stamp(out.PreviousUntil))
+		}
 		return nil
 	}
 	return cmd

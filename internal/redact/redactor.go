@@ -64,7 +64,9 @@ func (r *Redactor) Know(tenant, label, value string) {
 		}
 		k = &known{labels: map[string]string{}}
 		r.tenants[tenant] = k
-		r.order = append(r.order, tenant)
+		if tenant != "" { // the host's own are never forgotten for those of tenants
+			r.order = append(r.order, tenant)
+		}
 	}
 	if _, ok := k.labels[value]; ok {
 		return
@@ -76,8 +78,9 @@ func (r *Redactor) Know(tenant, label, value string) {
 	k.labels[value] = label
 	k.order = append(k.order, value)
 	r.all.Store(nil)
-	for name, x := range r.tenants {
-		if tenant == "" || name == tenant {
+	k.set.Store(nil)
+	if tenant == "" {
+		for _, x := range r.tenants {
 			x.set.Store(nil)
 		}
 	}
