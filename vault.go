@@ -19,6 +19,9 @@ type MasterKey = vault.Master
 // what is in it; the host reads that whenever a node needs it, and keeps it nowhere.
 type CredentialSource = vault.Source
 
+// NewMasterKey makes the text of a master key, as a file of keys holds it.
+func NewMasterKey() string { return vault.NewKeyText() }
+
 // ErrNoSuchSecret is what a CredentialSource fails with if it has nothing of a name.
 var ErrNoSuchSecret = vault.ErrAbsent
 

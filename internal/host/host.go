@@ -85,6 +85,7 @@ type Host struct {
 	clock   clock.Clock
 	cache   *snapshots
 	keys    *tokenKeys
+	id      *hostID
 	flights flights
 
 	verifying tenantRate
@@ -108,6 +109,7 @@ func New(cfg Config) *Host {
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 	}
 }

@@ -64,6 +64,8 @@ const (
 	CredentialNotFound         Code = "credential_not_found"
 	CredentialScopeUnsupported Code = "credential_scope_unsupported"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
+	ForkPointInvalid           Code = "fork_point_invalid"
+	ReplaySourceMissing        Code = "replay_source_missing"
 )
 
 // groups lists the registry by status; retriable codes are named apart.
@@ -93,7 +95,7 @@ var groups = map[int][]Code{
 	},
 	http.StatusNotFound: {
 		CredentialNotFound, "interrupt_not_found", NotFound, "pack_version_not_found",
-		"replay_source_missing", "signature_not_available",
+		ReplaySourceMissing, "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},
 	http.StatusConflict: {
@@ -109,7 +111,7 @@ var groups = map[int][]Code{
 	http.StatusUnprocessableEntity: {
 		ApprovalRejected, "budget_exhausted", "budget_model_denied", CapabilityNotProvided,
 		CapabilityRequired, "connection_auth_metadata_mismatch", "credential_required", "envelope_invalid",
-		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", "fork_point_invalid",
+		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", ForkPointInvalid,
 		LoopLimitExceeded, "mcp_mrtr_rounds_exceeded", NodeConfigInvalid, "pack_runtime_requirement_unmet",
 		"provider_policy_denied", RecursionLimitExceeded, "residency_unavailable", RunTimeout,
 		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", StorageLimitExceeded,

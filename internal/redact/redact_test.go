@@ -71,7 +71,7 @@ func TestJSON(t *testing.T) {
 		`{"a":"a\"b\\c/d \u00e9+12"}`:        `{"a":"[REDACTED:c0]"}`,
 		`{"a\"b\\c\/d \u00E9\u002b12":null}`: `{"[REDACTED:c0]":null}`,
 		`[123456789,-123456789e2,1.5]`:       `["[REDACTED:c1]","-[REDACTED:c1]e2",1.5]`,
-		`"whsec_0123456789abcdef<>&"`:        `"[hidden]<>&"`,
+		`"whsec_zyxwvutsrqponmlk<>&"`:        `"[hidden]<>&"`,
 		`123456789`:                          `"[REDACTED:c1]"`,
 		`not json "a\"b\\c/d é+12" { 1`:      `not json "[REDACTED:c0]" { 1`,
 		``:                                   ``,
@@ -85,7 +85,7 @@ func TestJSON(t *testing.T) {
 // Whatever a document is, it stays JSON, holds no secret, and is left alone if it
 // held none.
 func TestJSONProperty(t *testing.T) {
-	words := []string{secret, "12345678", "true-or-false", "plain", "\u2028\x00\"", "é", "[REDACTED", "fermata_"}
+	words := []string{secret, "12345678", "true-or-false", "plain", "\u2028\x00\"", "é", "[REDACTED", "fermata-"}
 	rapid.Check(t, func(t *rapid.T) {
 		secrets := rapid.SliceOfNDistinct(rapid.SampledFrom(words[:3]), 0, 3, rapid.ID[string]).Draw(t, "secrets")
 		r := knowing(secrets...)

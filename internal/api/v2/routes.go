@@ -116,6 +116,7 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
+	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes()...)
 	if a.host.ServesCredentials() {
 		rs = append(rs, a.credentialRoutes(limit, cursor)...)
