@@ -17,8 +17,8 @@ func wider(m map[string]any) {
 	}
 }
 
-// instead replaces a text in an answer.
-func instead(old, text string) func(*http.Request, *captured) {
+// swapped replaces a text in an answer.
+func swapped(old, text string) func(*http.Request, *captured) {
 	return func(_ *http.Request, c *captured) { c.body = []byte(strings.ReplaceAll(string(c.body), old, text)) }
 }
 
@@ -28,10 +28,10 @@ var credentialMutations = []mutation{
 	})))},
 	{"the answer that takes a credential shows it", "credentials.write-only", answers(when("POST", aCredential), on(201, set("secret", someMaterial)))},
 	{"a credential can be read", "credentials.write-only", answers(when("GET", aCredential), on(200, set("secret", someMaterial)))},
-	{"the log shows what the other side was shown", "credentials.redacted", answers(when("GET", `/events/poll$`), on(200, instead(`"call"`, `"call `+someMaterial+`"`)))},
+	{"the log shows what the other side was shown", "credentials.redacted", answers(when("GET", `/events/poll$`), on(200, swapped(`"call"`, `"call `+someMaterial+`"`)))},
 	{"the snapshot shows it", "credentials.redacted", answers(when("GET", aRun), on(200, set("variables", map[string]any{"x": someMaterial})))},
-	{"nothing is said of the call", "credentials.redacted", answers(when("GET", `/events/poll$`), on(200, instead("egress.decided", "negotiation.decided")))},
+	{"nothing is said of the call", "credentials.redacted", answers(when("GET", `/events/poll$`), on(200, swapped("egress.decided", "negotiation.decided")))},
 	{"a credential goes everywhere", "credentials.audience", body(aCredential, wider)},
-	{"a denied call is not recorded", "credentials.audience", answers(when("GET", `/events/poll$`), on(200, instead("out-of-audience", "ok")))},
-	{"an absent credential has another code", "credentials.absent", answers(when("GET", aRun), on(200, instead("credential_not_found", "internal_error")))},
+	{"a denied call is not recorded", "credentials.audience", answers(when("GET", `/events/poll$`), on(200, swapped("out-of-audience", "ok")))},
+	{"an absent credential has another code", "credentials.absent", answers(when("GET", aRun), on(200, swapped("credential_not_found", "internal_error")))},
 }
