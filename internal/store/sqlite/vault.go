@@ -26,7 +26,6 @@ type place struct {
 	list string // kind's columns: tenant, id, second part, version, value
 	get  string
 	set  string
-	text bool // the value's column is TEXT
 	sub  bool
 	any  bool // no tenant
 }
