@@ -152,6 +152,7 @@ var mutations = map[string]func(s *server) (path string, body any){
 		return "/host/fermata/credentials/" + s.credential(map[string]any{"secret": "a-secret-of-this-test"}), nil
 	},
 	"rotateTokenKey": func(*server) (string, any) { return "/host/fermata/token-keys", nil },
+	"rotateAuditKey": func(*server) (string, any) { return "/host/fermata/audit/keys", nil },
 }
 
 // TestWireEveryMutationReplays walks the table: an operation that changes

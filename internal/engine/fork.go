@@ -46,7 +46,8 @@ func (e *Engine) Fork(ctx context.Context, id ids.Run, source *store.Run, f run.
 	}
 	f.Source, f.At = source.ID, e.clock.Now().UTC()
 	t := newTurn(e, run.NewFork(id, wf, f).MaskWith(e.cfg.MaskSecret), store.Run{})
-	begin, err := t.inherit(ctx, &f)
+	// A log that is staged is only on the way to the fork: its entry comes with it.
+	begin, err := t.inherit(store.Unaudited(ctx), &f)
 	if err != nil {
 		return Outcome{}, forkRefusal(err)
 	}

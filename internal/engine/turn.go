@@ -51,7 +51,8 @@ type turn struct {
 	ticked  bool      // what is due has had its chance
 	actor   *actor    // of a run that comes into being, while it is reserved
 	written store.Run // the row as the turn leaves it, once append has been called
-	broken  error     // a defect or a store that does not answer: the state is void
+	drafts  []*store.Draft
+	broken  error // a defect or a store that does not answer: the state is void
 }
 
 func newTurn(e *Engine, s *run.State, row store.Run) *turn {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -161,13 +162,21 @@ func (h *Host) CreateCredential(ctx context.Context, c identity.Caller, r NewCre
 	if v.Sealed, err = h.seal(ctx, v.Tenant, v.Ref, 1, material{r.Username, r.Secret}); err != nil {
 		return CredentialInfo{}, err
 	}
-	if err := h.store.Credentials().Add(ctx, v, maxCredentials); err != nil {
+	err = h.audits(ctx, c, onCredential("credential.create", v.Tenant, v.Ref).with("scope", m.Scope), func(ctx context.Context) error {
+		return h.store.Credentials().Add(ctx, v, maxCredentials)
+	})
+	if err != nil {
 		if errors.Is(err, store.ErrFull) {
 			return CredentialInfo{}, problem.New(problem.StorageLimitExceeded, "a tenant has at most %d credentials", maxCredentials).With("limit", maxCredentials)
 		}
 		return CredentialInfo{}, err
 	}
 	return infoOfCredential(v, m), nil
+}
+
+// onCredential is a deed on a credential.
+func onCredential(action, tenant, ref string) deed {
+	return deed{action: action, target: audit.Target{Type: "credential", ID: tenant + "/" + ref}}
 }
 
 func newCredentialRef(prefix string) string {
@@ -326,8 +335,10 @@ func (h *Host) RotateCredential(ctx context.Context, c identity.Caller, ref stri
 		return CredentialInfo{}, err
 	}
 	now := h.clock.Now()
-	err = h.store.Credentials().Rotate(ctx, store.Rotation{
-		Tenant: v.Tenant, Ref: ref, From: v.Version, Sealed: sealed, At: now, Until: now.Add(overlap),
+	err = h.audits(ctx, c, onCredential("credential.rotate", v.Tenant, ref), func(ctx context.Context) error {
+		return h.store.Credentials().Rotate(ctx, store.Rotation{
+			Tenant: v.Tenant, Ref: ref, From: v.Version, Sealed: sealed, At: now, Until: now.Add(overlap),
+		})
 	})
 	switch {
 	case errors.Is(err, store.ErrStale):
@@ -345,7 +356,9 @@ func (h *Host) RotateCredential(ctx context.Context, c identity.Caller, ref stri
 func (h *Host) DeleteCredential(ctx context.Context, c identity.Caller, ref string) error {
 	v, _, err := h.credential(ctx, c, identity.CredentialsWrite, ref)
 	if err == nil {
-		err = h.store.Credentials().Remove(ctx, v.Tenant, ref)
+		err = h.audits(ctx, c, onCredential("credential.delete", v.Tenant, ref), func(ctx context.Context) error {
+			return h.store.Credentials().Remove(ctx, v.Tenant, ref)
+		})
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		err = problem.New(problem.CredentialNotFound, "no such credential").With("ref", ref)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -128,11 +129,17 @@ func (h *Host) RotateVault(ctx context.Context, c identity.Caller, data bool) (v
 	if err := h.allow(c, identity.VaultOperate); err != nil {
 		return vault.Rotated{}, err
 	}
-	out, err := h.cfg.Credentials.Vault.RotateMaster(ctx)
-	if err == nil && data {
-		out, err = h.cfg.Credentials.Vault.RotateData(ctx)
+	d := deed{action: "vault.rotate", target: audit.Target{Type: "vault", ID: "vault"}}
+	if data {
+		d = d.with("dataKeys", "true")
 	}
-	return out, err
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (vault.Rotated, error) {
+		out, err := h.cfg.Credentials.Vault.RotateMaster(ctx)
+		if err == nil && data {
+			out, err = h.cfg.Credentials.Vault.RotateData(ctx)
+		}
+		return out, err
+	})
 }
 
 // holdsSecret refuses a text that holds the material of a credential, where masking

@@ -63,7 +63,15 @@ func (h *Host) ForkRun(ctx context.Context, c identity.Caller, source ids.Run, r
 	if id.IsZero() {
 		id = h.engine.NewID(c.Tenant())
 	}
-	o, err := h.engine.Fork(ctx, id, &row, f)
+	d := onRun("run.fork", id).with("source", source.String()).with("mode", r.Mode).with("fromSeq", sequenceText(seq))
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (Forked, error) {
+		return h.fork(ctx, id, &row, f, out)
+	})
+}
+
+func (h *Host) fork(ctx context.Context, id ids.Run, row *store.Run, f run.Fork, out Forked) (Forked, error) {
+	try := attemptIn(ctx)
+	o, err := h.engine.Fork(ctx, id, row, f)
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if made, done, err := h.created(ctx, try); done || err != nil {
 			out.ID, out.Status = made.ID, made.Status

@@ -269,7 +269,8 @@ func (v *Vault) sealing(ctx context.Context, tenant string) (dataKey, error) {
 	}
 	k, err := newDataKey(ctx, m, tenant, v.opts.Clock.Now())
 	if err == nil {
-		err = v.store.Change(ctx, store.VaultChange{Add: []store.DataKey{k.DataKey}})
+		// It is no part of what its first value is sealed for.
+		err = v.store.Change(store.Unaudited(ctx), store.VaultChange{Add: []store.DataKey{k.DataKey}})
 	}
 	if err != nil {
 		return k, err

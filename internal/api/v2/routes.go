@@ -121,6 +121,8 @@ func (a *API) routes() []api.Route {
 	if a.host.ServesCredentials() {
 		rs = append(rs, a.credentialRoutes(limit, cursor)...)
 	}
+	rs = append(rs, a.auditRoutes(limit, cursor)...)
+	rs = append(rs, a.resourceRoutes()...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)
 	}

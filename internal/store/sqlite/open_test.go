@@ -87,7 +87,7 @@ func TestMigrationsAreNumbered(t *testing.T) {
 	for i, f := range files {
 		number, _, _ := strings.Cut(filepath.Base(f), "_")
 		if want := fmt.Sprintf("%04d", i+1); number != want {
-			t.Errorf("%s is number %d", f, i+1)
+			t.Errorf("%s is not number %s", f, want)
 		}
 	}
 }

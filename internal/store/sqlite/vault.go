@@ -20,9 +20,9 @@ const (
 	rewrapData = `UPDATE vault_keys SET master = ?, wrapped = ? WHERE tenant = ? AND id = ?`
 )
 
-// place is where cells of a kind are. The three statements name the tenant, the id
+// cellPlace is where cells of a kind are. The three statements name the tenant, the id
 // and its second part alike, so that a kind without one ignores it.
-type place struct {
+type cellPlace struct {
 	list string // kind's columns: tenant, id, second part, version, value
 	get  string
 	set  string
@@ -30,7 +30,7 @@ type place struct {
 	any  bool // no tenant
 }
 
-var places = map[string]place{
+var cellPlaces = map[string]cellPlace{
 	store.CellSecret: {
 		list: `SELECT '', purpose, CAST(id AS BLOB), 0, value FROM secrets`,
 		get:  `SELECT value FROM secrets WHERE purpose = ? AND id = CAST(? AS TEXT)`,
@@ -71,7 +71,7 @@ var kinds = []string{
 }
 
 // name binds what a cell is found by.
-func (p place) name(q *query, v *store.Cell) *query {
+func (p cellPlace) name(q *query, v *store.Cell) *query {
 	if !p.any {
 		q.text(v.Tenant)
 	}
@@ -102,7 +102,7 @@ func (x vault) Keys(ctx context.Context) (out []store.DataKey, err error) {
 func (x vault) Cells(ctx context.Context, endpoint string) (out []store.Cell, err error) {
 	err = x.s.readers.read(ctx, func(c *conn) error {
 		for _, kind := range kinds {
-			q := c.prep(places[kind].list)
+			q := c.prep(cellPlaces[kind].list)
 			if kind == store.CellAnswer {
 				q.text(endpoint)
 			}
@@ -161,7 +161,7 @@ func (x vault) Change(ctx context.Context, v store.VaultChange) error {
 }
 
 func unchanged(c *conn, v *store.Cell) error {
-	p, ok := places[v.Kind]
+	p, ok := cellPlaces[v.Kind]
 	if !ok {
 		return fmt.Errorf("there is no kind of cells %q", v.Kind)
 	}
@@ -182,7 +182,7 @@ func replace(c *conn, list []store.Replaced) error {
 		return err
 	}
 	for i := range list {
-		p := places[list[i].Kind]
+		p := cellPlaces[list[i].Kind]
 		if err := p.name(c.prep(p.set).blob(list[i].New), &list[i].Cell).run(); err != nil {
 			return err
 		}
