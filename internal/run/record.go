@@ -86,7 +86,7 @@ func ofOutcome(e *event.Event) (part, last bool) {
 		return e.NodeID != "", false
 	}
 	switch e.Type {
-	case event.NodeRetried, event.NodeResumed, event.OutputChunk, event.VariableChanged, event.ChannelWritten,
+	case event.NodeRetried, event.NodeResumed, event.OutputChunk, event.VariableChanged, event.ChannelWritten, event.EgressDecided,
 		event.InterruptResolved:
 		return e.NodeID != "", false
 	case event.LogAppended:
