@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/vault"
