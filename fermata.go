@@ -34,11 +34,14 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
+	"github.com/fermata-run/fermata/internal/vault"
 	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
@@ -79,6 +82,21 @@ type Config struct {
 	// belongs to, and whoever calls through Client.
 	BootstrapGroups, BootstrapRoles []string
 
+	// MasterKeyFile is the file of the key that opens what is secret in the data
+	// folder; master.key in that folder if it is empty. It is made on the first
+	// start. More keys in it, behind the first, still open what they have sealed.
+	MasterKeyFile string
+
+	// MasterKey is the key itself, and MasterKeys a service that holds it: the first
+	// one wraps, all of them unwrap. At most one of the three is given.
+	MasterKey  string
+	MasterKeys func(ctx context.Context) ([]MasterKey, error)
+
+	// CredentialsDir is a folder of secrets that credentials may name as the store
+	// file: one folder for each tenant. CredentialSources are further stores, by name.
+	CredentialsDir    string
+	CredentialSources map[string]CredentialSource
+
 	// Members, if set, says what a party belongs to, whenever an answer to a gate
 	// is judged; without it a party belongs to what its API key says. An error lets
 	// nobody in by a group or role, and is no refusal: the answer may be sent again.
@@ -101,6 +119,9 @@ type Config struct {
 	// AllowEgress admits private address ranges to workflows' outbound calls.
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
+
+	// Lanes are the ways in beside API keys. The zero value has none.
+	Lanes Lanes
 
 	// EgressCAFile is a PEM file of certificate authorities that outbound https
 	// trusts beside the system's own: those of services an operator runs. It opens
@@ -194,10 +215,13 @@ type Host struct {
 	cfg      Config
 	catalog  *catalog
 	store    store.Store
+	vault    *vault.Vault
+	redact   *redact.Redactor
 	egress   *egress.Guard
 	engine   *engine.Engine
 	host     *host.Host
 	keys     *identity.APIKeys
+	lanes    *identity.Pipeline
 	api      *v2.API
 	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
@@ -206,6 +230,7 @@ type Host struct {
 	uses     *background
 	auditor  *background
 	hooks    *egress.Guard
+	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
 }
@@ -231,15 +256,18 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	secrets := newRedactor(&cfg)
+	cfg.Logger = slog.New(redact.Handler(cfg.Logger.Handler(), secrets))
 	trust, err := egressTrust(cfg.EgressCAFile)
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{
-		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
+		cfg: cfg, redact: secrets, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
+		issuers: issuerGuard(cfg.Lanes),
 	}
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
@@ -259,8 +287,10 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.store = db
-	if err := h.assemble(ctx); err != nil {
+	if h.store, err = h.sealed(ctx, db); err == nil {
+		err = h.assemble(ctx)
+	}
+	if err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -282,7 +312,11 @@ func (h *Host) assemble(ctx context.Context) error {
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
-		Quick: h.catalog.quick, MaskSecret: secret,
+		Quick: h.catalog.quick, MaskSecret: secret, Redact: h.redact,
+		// No node runs before the host that it serves is there.
+		Resolve: func(ctx context.Context, owner event.Owner, id ids.Run, ref node.CredentialRef) (engine.Credential, error) {
+			return h.host.ResolveCredential(ctx, owner, id, ref)
+		},
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},
@@ -290,7 +324,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.worker = webhook.NewWorker(webhook.Config{
-		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger, Redact: h.redact,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
@@ -304,16 +338,20 @@ func (h *Host) assemble(ctx context.Context) error {
 	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), clock.System{}.Now); err != nil {
 		return fmt.Errorf("fermata: %w", err)
 	}
+	if h.lanes, err = h.pipeline(); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Credentials: host.Credentials{Vault: h.vault, Sources: cfg.sources()}, Redact: h.redact,
 		Audit: host.Audit{
 			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
 			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
 		},
-		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
@@ -326,11 +364,11 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
 	if cfg.ConformanceSeams {
-		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}
 	return nil
 }
@@ -424,6 +462,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
+	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
 }
 

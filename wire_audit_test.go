@@ -45,6 +45,7 @@ var auditActions = map[string]string{
 	"removeRole":              "role.remove",
 	"rotateTokenKey":          "token-key.rotate",
 	"rotateAuditKey":          "audit-key.rotate",
+	"createCredential":        "credential.create", "rotateCredential": "credential.rotate", "deleteCredential": "credential.delete", "rotateVault": "vault.rotate",
 }
 
 // notMutations change nothing although their method is not GET.
@@ -95,6 +96,13 @@ func TestWireEveryMutationIsAudited(t *testing.T) {
 	calls["issueInterruptToken"] = func(s *server) (string, any) {
 		return "/host/fermata/runs/" + seg(s.run("g")) + "/interrupts/ok/tokens", nil
 	}
+	calls["createCredential"] = func(*server) (string, any) {
+		return "/host/fermata/credentials", map[string]any{"secret": "a-secret-of-this-test", "audiences": []string{"api.example.com"}}
+	}
+	calls["rotateCredential"] = func(s *server) (string, any) {
+		return "/host/fermata/credentials/" + s.credential(map[string]any{"secret": "a-secret-of-this-test"}) + ":rotate", map[string]any{"secret": "another-secret-of-this-test"}
+	}
+	calls["rotateVault"] = func(*server) (string, any) { return "/host/fermata/vault:rotate", map[string]any{"dataKeys": true} }
 	calls["createKey"] = func(*server) (string, any) {
 		return "/host/fermata/keys", map[string]any{"name": "n", "scopes": []string{"runs:read"}}
 	}

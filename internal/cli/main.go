@@ -24,9 +24,11 @@ type Env struct {
 	Environ func() []string
 
 	Version    string
-	OpenHost   Open         // for serve and run; nil if this program carries no host
-	RecoverKey Recover      // nil likewise
-	Catalog    flow.Catalog // for checking workflows without a host; nil for none
+	OpenHost   Open    // for serve and run; nil if this program carries no host
+	RecoverKey Recover // nil likewise
+	// NewMasterKey makes the text of a master key; nil if this program carries no host.
+	NewMasterKey func() string
+	Catalog      flow.Catalog // for checking workflows without a host; nil for none
 
 	// Terminal tells whether a stream is a terminal, and how large it is; nil
 	// asks the system.

@@ -57,6 +57,22 @@ var settings = []Setting{
 		get:   func(c *Config) string { return c.Listen },
 	},
 	{
+		Name: "public-url", Type: "URL", Scope: ServeOnly,
+		Usage: "Base URL under which the world calls the API, such as https://h.example/api. Lanes of tokens need it.",
+		set:   func(c *Config, v string) error { return baseURL(&c.PublicURL, v) },
+		get:   func(c *Config) string { return c.PublicURL },
+	},
+	file("tls-cert", "File of the certificate chain (PEM) to serve the API with, over TLS. It is read again when it changes.", func(c *Config) *string { return &c.TLSCert }),
+	file("tls-key", "File of the key (PEM) of tls-cert.", func(c *Config) *string { return &c.TLSKey }),
+	file("tls-client-ca", "File of authorities (PEM) whose client certificates are taken, where the file of identity has a lane for them.", func(c *Config) *string { return &c.TLSClientCA }),
+	{
+		Name: "tls-min-version", Type: "version", Default: "1.2", Scope: ServeOnly,
+		Usage: "Least version of TLS that clients may speak: 1.2 or 1.3.",
+		set:   func(c *Config, v string) error { return oneOf(&c.TLSMin, v, "1.2", "1.3") },
+		get:   func(c *Config) string { return c.TLSMin },
+	},
+	file("identity", "File (YAML or JSON) of the lanes by which callers come in beside API keys: oidc, oauth2 and mtls.", func(c *Config) *string { return &c.Identity }),
+	{
 		Name: "data", Type: "folder", Path: true,
 		Usage: "Folder of everything the host keeps.",
 		set:   func(c *Config, v string) error { return folder(&c.Data, v) },
@@ -204,6 +220,24 @@ var settings = []Setting{
 		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },
 		get:   func(c *Config) string { return hide(c.BootstrapKey) },
 	},
+	{
+		Name: "master-key-file", Type: "file", Path: true,
+		Usage: "File of the key that opens what is secret in the data folder; made on the first start, master.key in the data folder if not set.",
+		set:   func(c *Config, v string) error { return folder(&c.MasterKeyFile, v) },
+		get:   func(c *Config) string { return c.MasterKeyFile },
+	},
+	{
+		Name: "master-key", Type: "secret", EnvOnly: true,
+		Usage: "That key itself, in place of a file; older keys may follow it, parted by commas.",
+		set:   func(c *Config, v string) error { return keyText(&c.MasterKey, v) },
+		get:   func(c *Config) string { return hide(c.MasterKey) },
+	},
+	{
+		Name: "credentials-dir", Type: "folder", Path: true,
+		Usage: "Folder of secrets that credentials may name as the store file; it has a folder for each tenant.",
+		set:   func(c *Config, v string) error { return folder(&c.CredentialsDir, v) },
+		get:   func(c *Config) string { return c.CredentialsDir },
+	},
 	list("bootstrap-groups", "Groups that the holder of the first API key is in, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapGroups }),
 	list("bootstrap-roles", "Roles that the holder of the first API key has, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapRoles }),
 	toggle("legacy-events", Any, "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
@@ -227,6 +261,15 @@ func toggle(name string, scope Scope, usage string, at func(*Config) *bool) Sett
 			}
 			return "off"
 		},
+	}
+}
+
+// file makes the row of a file's name.
+func file(name, usage string, at func(*Config) *string) Setting {
+	return Setting{
+		Name: name, Type: "file", Usage: usage, Path: true, Scope: ServeOnly,
+		set: func(c *Config, v string) error { return folder(at(c), v) },
+		get: func(c *Config) string { return *at(c) },
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 	maxAuditKeys  = 1000 // in all time; each is published for ever
 )
 
+// Shown reports whether what store.Secrets keeps under a purpose is no secret, but
+// lies there because it belongs to one: it is there to be read by everybody.
+func Shown(purpose string) bool { return purpose == publicPurpose || purpose == hostPurpose }
+
 // auditKeys are the keys of checkpoints.
 type auditKeys struct {
 	store store.Secrets
@@ -187,7 +191,7 @@ func (h *Host) allowHost(c identity.Caller, scope string) error {
 	}
 	if c.Tenant() != h.cfg.Audit.Operator {
 		h.denials.note(c, "authorization.denied", "not-the-operator", h.clock.Now())
-		return problem.New(problem.Forbidden, "the host's own chain is for the operator's tenant").With("reason", "not-the-operator")
+		return problem.New(problem.Forbidden, "this belongs to the host and to no tenant: it is for the operator's tenant").With("reason", "not-the-operator")
 	}
 	return nil
 }

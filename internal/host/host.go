@@ -8,6 +8,8 @@ import (
 	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -29,6 +31,8 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+	// Lanes are the lanes callers come in by, as discovery shows them.
+	Lanes []identity.Facet
 
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
@@ -42,7 +46,10 @@ type Config struct {
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
 
-	Webhooks Webhooks
+	Webhooks    Webhooks
+	Credentials Credentials
+	// Redact knows the secrets of this process.
+	Redact *redact.Redactor
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention

@@ -28,9 +28,9 @@ type KeyRing interface {
 
 // Bounds of a key's life.
 const (
-	maxKeyLife     = 100 * 365 * 24 * time.Hour
-	maxKeyOverlap  = 30 * 24 * time.Hour
-	defaultOverlap = 24 * time.Hour
+	maxKeyLife    = 100 * 365 * 24 * time.Hour
+	maxKeyOverlap = 30 * 24 * time.Hour
+	keyOverlap    = 24 * time.Hour
 )
 
 // NewKey is the request for an API key of the caller's tenant.
@@ -232,7 +232,7 @@ func (h *Host) RotateKey(ctx context.Context, c identity.Caller, id string, over
 	if err := h.allow(c, identity.KeysWrite); err != nil {
 		return IssuedKey{}, err
 	}
-	wait := defaultOverlap
+	wait := keyOverlap
 	if overlap != nil {
 		if *overlap < 0 || *overlap > int64(maxKeyOverlap/time.Second) {
 			return IssuedKey{}, problem.Invalid("overlapSeconds", "want a whole number from 0 to %d", int64(maxKeyOverlap/time.Second))

@@ -49,6 +49,10 @@ func Rules() map[string]Rule {
 		"AuditKeys": of(identity.AuditRead), "ListAudit": of(identity.AuditRead), "ExportAudit": of(identity.AuditRead),
 		"VerifyAudit": of(identity.AuditRead), "RotateAuditKey": of(identity.AuditManage), // and the operator's tenant
 
+		"CreateCredential": of(identity.CredentialsWrite), "RotateCredential": of(identity.CredentialsWrite),
+		"DeleteCredential": of(identity.CredentialsWrite), "Credential": of(identity.CredentialsRead),
+		"ListCredentials": of(identity.CredentialsRead), "RotateVault": of(identity.VaultOperate), // and the operator's tenant
+
 		"SeedEra2": of(identity.Seams), "FireSeam": of(identity.Seams), "RetryEffect": of(identity.Seams), "ReceiveDelivery": of(identity.Seams),
 	}
 }

@@ -22,7 +22,7 @@ import (
 // ring is keys over a store, at a time that only the test moves.
 type ring struct {
 	*identity.APIKeys
-	t  *testing.T
+	t  testing.TB
 	db store.Store
 	mu sync.Mutex
 	at time.Time
@@ -40,7 +40,7 @@ func (r *ring) pass(d time.Duration) {
 	r.at = r.at.Add(d)
 }
 
-func newRing(t *testing.T) *ring {
+func newRing(t testing.TB) *ring {
 	t.Helper()
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "fermata.db"), sqlite.Options{})
 	if err != nil {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
 )
@@ -16,6 +17,14 @@ type Caller struct {
 	// Workspace is the only one of the tenant in which the caller acts; empty for
 	// one who acts in all of it.
 	Workspace string
+
+	// Assurance is how strongly the request was tied to who made it: bearer,
+	// sender-constrained or key-bound. It is what was proved, not what was asked for.
+	Assurance string
+
+	// Expires is when the credential must be looked at again, at the latest. Zero
+	// if its lane looks at every request anyway.
+	Expires time.Time
 }
 
 // Membership is what a party belongs to, in its own tenant. Names are opaque: a
@@ -62,6 +71,14 @@ func (c Caller) HoldsAll(scopes []string) (missing string, ok bool) {
 		}
 	}
 	return "", true
+}
+
+// AtMost shortens a wait so that it ends with the credential it is granted to.
+func (c Caller) AtMost(d time.Duration, now time.Time) time.Duration {
+	if c.Expires.IsZero() {
+		return d
+	}
+	return max(min(d, c.Expires.Sub(now)), 0)
 }
 
 // Owner is the owner block of what the caller creates.

@@ -27,6 +27,14 @@ const (
 	// may not for that reason decide how its effects are undone.
 	CompensationOperate = "fermata:compensation:operate"
 
+	CredentialsRead  = "fermata:credentials:read"
+	CredentialsWrite = "fermata:credentials:write"
+
+	// CredentialsAdmin shows whoever holds it the credentials of other users, never
+	// their material. VaultOperate is about the host's own keys.
+	CredentialsAdmin = "fermata:credentials:admin"
+	VaultOperate     = "fermata:vault:operate"
+
 	AuditRead = "audit:read"
 	// AuditManage is for the operator: the host's own chain, and the audit key.
 	AuditManage = "fermata:audit:manage"
@@ -38,6 +46,19 @@ const (
 	allScopes  = "*"
 	hostPrefix = "fermata:host:"
 )
+
+// Scopes are those a credential can carry, as this host enforces them.
+func Scopes() []string {
+	return []string{
+		ManifestRead, RunsCreate, RunsRead, RunsCancel, ApprovalsRespond, WebhooksManage, WorkflowsWrite, KeysRead, KeysWrite,
+		MembersRead, MembersWrite, RolesWrite, CredentialsRead, CredentialsWrite, CredentialsAdmin, VaultOperate,
+		CompensationOperate, AuditRead, AuditManage, Seams, HostAdmin,
+	}
+}
+
+// hostWide are the scopes that reach beyond the tenant of who holds them. An issuer
+// vouches for a tenant: its tokens carry one only if the operator has said so.
+var hostWide = []string{AuditManage, VaultOperate, Seams, HostAdmin}
 
 // Covers reports whether a scope that is held stands for one that is wanted. A *
 // stands for any one segment, and at the end for any number of them but none. What

@@ -37,6 +37,8 @@ type Store interface {
 	Tenants() Tenants
 	Members() Members
 	Secrets() Secrets
+	Credentials() Credentials
+	Vault() Vault
 	Audit() Audit
 	Idempotency() Idempotency
 	Effects() Effects

@@ -104,7 +104,7 @@ func (a *API) keyRoutes(limit, cursor api.Param) []api.Route {
 	}
 	return []api.Route{
 		{
-			Method: "POST", Pattern: keys, ID: "createKey", Scope: identity.KeysWrite,
+			Method: "POST", Pattern: keys, ID: "createKey", ShowsSecret: true, Scope: identity.KeysWrite,
 			Summary:  "Make an API key in the caller's tenant, with scopes, groups and roles.",
 			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Schema: `{"type":"object","additionalProperties":false,"required":["scopes"],"properties":{` +

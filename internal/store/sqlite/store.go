@@ -33,6 +33,7 @@ type Store struct {
 	writer  *writer
 	readers *readers
 	hooks   *hooks // the writer's
+	connect func() (*conn, error)
 
 	keyCache      cache[string, store.Key]         // by hash
 	standingCache cache[[2]string, store.Standing] // by tenant and member
@@ -91,6 +92,7 @@ func open(path string, opts Options) (*Store, error) {
 		unlock:        unlock,
 		writer:        startWriter(c, connect(writerCache), subscribed.undone),
 		hooks:         subscribed,
+		connect:       connect(writerCache),
 		readers:       newReaders(opts.Readers, connect(readerCache)),
 	}, nil
 }

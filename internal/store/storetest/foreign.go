@@ -21,6 +21,7 @@ type property struct {
 	interrupt store.Interrupt
 	hook      store.Subscription
 	effect    store.Effect
+	secret    store.Credential
 	record    store.Record
 }
 
@@ -41,6 +42,8 @@ func (e *env) property(tenant string) *property {
 	e.ok(e.s.Audit().Append(e.ctx, &store.Draft{Chain: tenant, Fact: audit.Fact{
 		At: e.now, Actor: audit.Actor{Kind: "host"}, Action: "a.b", Outcome: audit.Done, Target: audit.Target{Type: "x"},
 	}}))
+	p.secret = e.credential(tenant)
+	e.ok(e.s.Credentials().Add(e.ctx, p.secret, 0))
 	p.hook = e.subscribe(tenant)
 	p.effect = e.performs(e.wants(p.log.row.ID, "one", 1, "i1"), 1)
 	p.record = e.granted(e.request(tenant, "createRun", "k", "d", "i1"), 1)
@@ -65,7 +68,9 @@ func (e *env) rows(p *property) []any {
 	e.ok(err)
 	tries, err := e.s.Effects().Attempts(e.ctx, p.log.row.ID, 0, 0)
 	e.ok(err)
-	return []any{l.Run, len(l.Tail), key, member, roles, flows, hook, tries, e.inbox(tenant)}
+	cred, err := e.s.Credentials().Get(e.ctx, tenant, p.secret.Ref)
+	e.ok(err)
+	return []any{cred, l.Run, len(l.Tail), key, member, roles, flows, hook, tries, e.inbox(tenant)}
 }
 
 // elsewhere are methods that name no row of a tenant, each with the reason.
@@ -85,13 +90,14 @@ var elsewhere = map[string]string{
 	"Members.Put": "it adds to the tenant it names", "Members.PutRole": "it adds to the tenant it names",
 	"Audit.Append": "it adds to the chain it names", "Audit.Anchor": "of the host", "Audit.Unanchored": "of the host",
 	"Audit.Heads": "of the host", "Audit.Cut": "of the host", "Audit.LastCut": "of the host", "Audit.Checkpoints": "of the host",
+	"Credentials.Add": "it adds to the tenant it names", "Credentials.PurgeEnded": "of the host",
 	"Idempotency.Purge": "of the host", "Effects.Purge": "of the host", "Webhooks.Add": "it adds to the tenant it names",
 	"Webhooks.PurgeDeadLetters": "of the host",
 }
 
 // own are interfaces whose every method is the host's own business.
 var own = map[string]string{
-	"Secrets": "they belong to no tenant", "Deliveries": "a queue of the host's workers", "Retention": "the host's sweeps",
+	"Secrets": "they belong to no tenant", "Vault": "the host's rotation of its keys", "Deliveries": "a queue of the host's workers", "Retention": "the host's sweeps",
 }
 
 // foreign tries every method of every part of the store with ids of another
@@ -235,6 +241,18 @@ func (e *env) asks(p *property) map[string]ask {
 			x, err := e.s.Effects().Attempts(e.ctx, run(t), 0, 9)
 			return len(x) > 0, err
 		},
+		"Credentials.Get": func(t string) (bool, error) {
+			_, err := e.s.Credentials().Get(e.ctx, t, p.secret.Ref)
+			return done(err)
+		},
+		"Credentials.List": func(t string) (bool, error) {
+			x, err := e.s.Credentials().List(e.ctx, t, "", 9)
+			return len(x) > 0, err
+		},
+		"Credentials.Rotate": func(t string) (bool, error) {
+			return done(e.s.Credentials().Rotate(e.ctx, store.Rotation{Tenant: t, Ref: p.secret.Ref, From: p.secret.Version, Sealed: []byte("s"), At: e.now, Until: e.now}))
+		},
+		"Credentials.Remove": func(t string) (bool, error) { return done(e.s.Credentials().Remove(e.ctx, t, p.secret.Ref)) },
 		"Audit.Head": func(t string) (bool, error) {
 			x, err := e.s.Audit().Head(e.ctx, t)
 			return x.Sequence > 0, err

@@ -83,6 +83,11 @@ func Run(t *testing.T, open Open) {
 		{"runs of a workspace", workspaceList},
 		{"foreign ids", foreign},
 		{"secrets", secrets},
+		{"credentials", credentials},
+		{"credential rotation", credentialRotation},
+		{"credentials of runs", credentialsOfRuns},
+		{"vault keys", vaultKeys},
+		{"vault cells", vaultCells},
 
 		{"audit chains", auditChains},
 		{"audited changes", auditedChanges},
