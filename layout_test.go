@@ -21,12 +21,12 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "internal/effect", "schema"},
 	{"internal/store"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
 	{"internal/host"},
-	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
+	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/edge", "internal/api/gate", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},
@@ -43,6 +43,7 @@ var narrower = []struct {
 	{pkg: "internal/clock", onlyFrom: []string{}},
 	{pkg: "internal/ids", onlyFrom: []string{}},
 	{pkg: "internal/relax", onlyFrom: []string{}},
+	{pkg: "internal/limit", onlyFrom: []string{}},
 	{pkg: "node", onlyFrom: []string{}},
 	{pkg: "client", onlyFrom: []string{}},
 	{pkg: "conformance", onlyFrom: []string{"schema"}},
@@ -54,6 +55,8 @@ var narrower = []struct {
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
+	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},
+	{pkg: "internal/api/gate", onlyBy: []string{"", "internal/api/v2"}},
 	{pkg: "internal/api/v2", onlyBy: []string{""}},
 	{pkg: "internal/api/seams", onlyBy: []string{""}},
 	{pkg: "internal/cli", onlyBy: []string{"cmd/fermata"}},

@@ -43,6 +43,10 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 			drain(w, r)
 			return nil, tooLarge(limit)
 		}
+		if errors.Is(err, errNoRoom) {
+			drain(w, r)
+			return nil, noRoom()
+		}
 		return nil, problem.Invalid("body", "the request body could not be read to its end")
 	}
 	if len(body) == 0 {

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/gate"
 	"github.com/fermata-run/fermata/internal/api/openapi"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -19,6 +21,7 @@ type API struct {
 	keys *identity.APIKeys
 	log  *slog.Logger
 
+	gate    *gate.Gate
 	server  *api.Server
 	openapi func() ([]byte, error)
 }
@@ -31,13 +34,17 @@ type Config struct {
 	Version    string // of the implementation
 	MaxCalls   int
 	MaxStreams int
+	MaxBodies  int           // bytes of large request bodies held at the same time
+	Timeout    time.Duration // of a call
+	Gate       gate.Config
 }
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, keys: c.Keys, log: c.Log}
+	a := &API{host: c.Host, keys: c.Keys, log: c.Log, gate: gate.New(c.Gate)}
 	a.server = api.NewServer(a.routes(), api.Options{
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate,
+		MaxBodies: c.MaxBodies, Timeout: c.Timeout,
 	})
 	a.openapi = sync.OnceValues(func() ([]byte, error) {
 		return openapi.Build(openapi.Info{Title: "fermata", Version: c.Version}, a.server.Table().Routes)
@@ -47,6 +54,23 @@ func New(c Config) *API {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.server.ServeHTTP(w, r) }
+
+// Methods are the methods of a path, as it is written in a request; none if it is
+// no operation's.
+func (a *API) Methods(escapedPath string) []string {
+	// No operation has this method, so that every one of the path is listed.
+	_, _, methods := a.server.Table().Match("-", escapedPath)
+	return methods
+}
+
+// Stamp names the version of the protocol in an answer that is given before the
+// request gets here.
+func (a *API) Stamp(h http.Header, r *http.Request) {
+	route, _, _ := a.server.Table().Match(r.Method, r.URL.EscapedPath())
+	if route == nil || route.Protocol {
+		h.Set(versionHeader, host.ProtocolVersion)
+	}
+}
 
 // Routes is the route table, for tests that walk it.
 func (a *API) Routes() []api.Route { return a.server.Table().Routes }
@@ -87,10 +111,20 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 				// Which of them somebody in between has looked at, nobody knows.
 				return problem.New(problem.Unauthenticated, "send one Authorization header")
 			}
-			var err error
-			if c, err = a.keys.Authenticate(r.Context(), r.Header.Get("Authorization")); err != nil {
+			shown := r.Header.Get("Authorization")
+			if err := a.gate.Knock(r.Request, shown); err != nil {
 				return err
 			}
+			var err error
+			c, err = a.keys.Authenticate(r.Context(), shown)
+			if err := a.gate.Known(r.Request, shown, err); err != nil {
+				return err
+			}
+			leave, err := a.gate.Enter(r, c)
+			if err != nil {
+				return err
+			}
+			defer leave()
 		}
 		if err := r.CheckQuery(); err != nil {
 			return err
