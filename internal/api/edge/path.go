@@ -7,18 +7,12 @@ import (
 	"github.com/fermata-run/fermata/internal/problem"
 )
 
-// maxPath is the longest path of a request: no id is near as long.
-const maxPath = 4 << 10
-
 // checkPath refuses a path that one reader takes for another path than the next: a
 // proxy that authorizes by path and this host would not speak of the same thing.
 // An encoded slash is none of these: ids of runs hold one. An empty segment is no
 // operation's, and no id holds a control character or a backslash: the table and
 // the grammars of ids refuse them.
 func checkPath(escaped string) *problem.Error {
-	if len(escaped) > maxPath {
-		return problem.Invalid("path", "has at most %d bytes", maxPath)
-	}
 	plain, err := url.PathUnescape(escaped)
 	if err != nil {
 		return problem.Invalid("path", "is badly encoded")
