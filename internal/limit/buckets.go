@@ -15,10 +15,10 @@ const shards = 16
 // that is full is the same as one that is not there, so it may be forgotten.
 type Buckets[K comparable] struct {
 	rate  Rate
-	gap   int64 // nanoseconds
-	depth int64 // of a full bucket, in nanoseconds
-	room  int   // parties of one shard
-	base  time.Time
+	gap   int64     // nanoseconds
+	depth int64     // of a full bucket, in nanoseconds
+	room  int       // parties of one shard
+	base  time.Time // before every moment that is asked about
 	seed  maphash.Seed
 	parts [shards]part[K]
 }
@@ -33,7 +33,7 @@ type part[K comparable] struct {
 // NewBuckets makes buckets of a rate for up to room parties at once. Past that,
 // newcomers share one bucket, so that a flood of names buys nothing.
 func NewBuckets[K comparable](r Rate, room int) *Buckets[K] {
-	b := &Buckets[K]{rate: r, room: max(room/shards, 1), base: time.Now(), seed: maphash.MakeSeed()}
+	b := &Buckets[K]{rate: r, room: max(room/shards, 1), base: time.Now().Add(-time.Hour), seed: maphash.MakeSeed()}
 	if !r.None() {
 		b.gap = int64(r.gap())
 		b.depth = b.gap * int64(max(r.Burst, 1))

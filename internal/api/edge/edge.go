@@ -98,8 +98,9 @@ func (e *edge) options(w http.ResponseWriter, r *http.Request, allowed []string,
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
+	allowed = append(allowed, http.MethodOptions)
 	slices.Sort(allowed)
-	allowed = slices.Compact(append(allowed, http.MethodOptions))
+	allowed = slices.Compact(allowed)
 	h := w.Header()
 	e.Stamp(h, r)
 	h.Set("Allow", list(allowed))
