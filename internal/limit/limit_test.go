@@ -246,3 +246,21 @@ func TestFairUnderLoad(t *testing.T) {
 		t.Errorf("%d held, %d free", f.Held(), f.free)
 	}
 }
+
+func FuzzParseRate(f *testing.F) {
+	for _, s := range []string{"none", "1/s", "5/m:9", "1/s:", "::", "/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		r, err := ParseRate(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseRate(r.String()); err != nil || again != r {
+			t.Errorf("%q: %+v comes back as %+v", s, r, again)
+		}
+		if !r.None() && (r.gap() < 1 || r.Burst < 1 || r.gap()*time.Duration(r.Burst) < 1) {
+			t.Errorf("%q: %+v", s, r)
+		}
+	})
+}
