@@ -285,6 +285,9 @@ func (h *Host) assemble(ctx context.Context) error {
 			return h.host.CallbackBody(ctx, row, e, id)
 		},
 	})
+	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
+		return err
+	}
 	h.keys = identity.NewAPIKeys(h.store.Keys())
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: h.bounds,

@@ -22,7 +22,7 @@ const module = "github.com/fermata-run/fermata"
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit"},
-	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "internal/effect", "schema"},
+	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "schema"},
 	{"internal/store"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
 	{"internal/host"},

@@ -24,7 +24,7 @@ type Limits struct {
 	MaxConcurrentNodes int   // calls of impure nodes at the same time; default 256
 	MaxCalls           int   // requests being answered; default 4,096
 	MaxStreams         int   // open event streams and waiting polls; default 20,000
-	MaxBodyMemory      int   // bytes of large request bodies held at the same time; default 256 MiB
+	MaxBodyMemory      int   // bytes of large request bodies held at the same time; default 128 MiB
 
 	// Of one tenant: three quarters of the host's, so that one alone never takes all.
 	TenantMaxCalls, TenantMaxStreams, TenantMaxConcurrentNodes int

@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"io"
 	"time"
@@ -47,8 +46,7 @@ func (t console) usage(format string, args ...any) int {
 func (t console) run(args []string) int {
 	var cfg Config
 	var cert certFlags
-	f := flag.NewFlagSet("conformance", flag.ContinueOnError)
-	f.SetOutput(t.stderr)
+	f := t.flags("")
 	f.StringVar(&cfg.BaseURL, "base-url", "http://127.0.0.1:7411", "origin of the host")
 	f.StringVar(&cfg.APIKey, "api-key", "", "API key (default $FERMATA_API_KEY)")
 	const second = "API key of a second tenant (default $FERMATA_SECOND_API_KEY)"
@@ -67,11 +65,8 @@ func (t console) run(args []string) int {
 	leaf := f.String("receiver-cert", "", "certificate (PEM) the receiver speaks TLS with; the host must trust it")
 	leafKey := f.String("receiver-key", "", "key (PEM) of --receiver-cert")
 	asJSON := f.Bool("json", false, "write the report as JSON")
-	if err := f.Parse(args); err != nil {
-		return ExitUsage
-	}
-	if f.NArg() > 0 {
-		return t.usage("unexpected argument %q", f.Arg(0))
+	if _, code, ok := t.parse(f, args, 0); !ok {
+		return code
 	}
 	if *leaf != "" || *leafKey != "" {
 		pair, err := tls.LoadX509KeyPair(*leaf, *leafKey)

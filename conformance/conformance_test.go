@@ -173,7 +173,7 @@ func TestReport(t *testing.T) {
 		verdicts[p.ID] = p.Verdict
 	}
 	want := map[string]conformance.Verdict{
-		"openwop-discovery-core": conformance.Holds, "openwop-core-standard": conformance.NotClaimed, "openwop-conformance-seams-v2": conformance.NotClaimed,
+		"openwop-discovery-core": conformance.Holds, "openwop-core-standard": conformance.Partial, "openwop-conformance-seams-v2": conformance.NotClaimed,
 	}
 	if !maps.Equal(verdicts, want) {
 		t.Errorf("verdicts %v", verdicts)
@@ -206,6 +206,26 @@ func TestCommand(t *testing.T) {
 	for _, args := range [][]string{{"--base-url", "nowhere"}, {"--base-url", url, "--filter", "("}, {"--target-major", "3"}, {"--unknown"}, {"more"}, {"--base-url", url, "--filter", "no-such-check"}, {"--base-url", "http://127.0.0.1:1"}} {
 		if n, _, _ := run(args...); n != conformance.ExitUsage {
 			t.Errorf("%v: exit status %d", args, n)
+		}
+	}
+}
+
+// Who asks for help has done nothing wrong, and is told of everything there is.
+func TestCommandHelp(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[string][]string{
+		"": {"--base-url string", "--certify", "verify FILE", "keygen", "authority"}, "verify": {"--discovery", "xit status"},
+		"keygen": {"--out"}, "authority": {"--out"},
+	} {
+		var out, errs bytes.Buffer
+		args := append(strings.Fields(verb), "--help")
+		if n := conformance.Command(context.Background(), args, func(string) string { return "" }, &out, &errs); n != conformance.ExitOK || errs.Len() > 0 {
+			t.Errorf("%v: exit status %d, %s", args, n, &errs)
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%v says nothing of %s:\n%s", args, w, &out)
+			}
 		}
 	}
 }

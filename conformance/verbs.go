@@ -3,7 +3,6 @@ package conformance
 import (
 	"crypto/ed25519"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,21 +26,6 @@ var verbs = map[string]func(console, []string) int{
 	"verify": console.verify, "keygen": console.keygen, "authority": console.newAuthority,
 }
 
-func (t console) flags(name string) *flag.FlagSet {
-	f := flag.NewFlagSet("conformance "+name, flag.ContinueOnError)
-	f.SetOutput(t.stderr)
-	return f
-}
-
-// parse takes flags before and behind the one argument.
-func parse(f *flag.FlagSet, args []string) (string, bool) {
-	if f.Parse(args) != nil || f.NArg() == 0 {
-		return "", false
-	}
-	first := f.Arg(0)
-	return first, f.Parse(f.Args()[1:]) == nil && f.NArg() == 0
-}
-
 func (t console) verify(args []string) int {
 	f := t.flags("verify")
 	base := f.String("base-url", "", "origin of the host the bundle is about; its discovery document is read there")
@@ -49,14 +33,17 @@ func (t console) verify(args []string) int {
 	key := f.String("key", "", "PEM file of a public key trusted to be the host's")
 	verifier := f.String("verifier-key", "", "PEM file of the independent party's public key")
 	asJSON := f.Bool("json", false, "write the verdict as JSON")
-	path, ok := parse(f, args)
+	paths, code, ok := t.parse(f, args, 1)
 	if !ok {
+		return code
+	}
+	if len(paths) == 0 {
 		return t.usage("verify wants one bundle: conformance verify FILE --base-url URL | --discovery FILE [--key FILE]")
 	}
 	if *base != "" && *file != "" {
 		return t.usage("--base-url and --discovery exclude each other")
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(paths[0])
 	if err != nil {
 		return t.usage("%v", err)
 	}
@@ -172,8 +159,8 @@ func (v *Verification) write(w io.Writer, asJSON bool) error {
 func (t console) keygen(args []string) int {
 	f := t.flags("keygen")
 	out := f.String("out", "fermata-signing", "path of the key pair, without .pem")
-	if f.Parse(args) != nil || f.NArg() > 0 {
-		return t.usage("keygen takes no argument: conformance keygen [--out NAME]")
+	if _, code, ok := t.parse(f, args, 0); !ok {
+		return code
 	}
 	private, public, err := NewSigningKey()
 	if err == nil {
@@ -193,8 +180,8 @@ func (t console) keygen(args []string) int {
 func (t console) newAuthority(args []string) int {
 	f := t.flags("authority")
 	out := f.String("out", "conformance-ca", "path of the files, without .pem")
-	if f.Parse(args) != nil || f.NArg() > 0 {
-		return t.usage("authority takes no argument: conformance authority [--out NAME]")
+	if _, code, ok := t.parse(f, args, 0); !ok {
+		return code
 	}
 	public, private, err := NewAuthority()
 	if err == nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ type metered struct {
 	io.ReadCloser
 	budget *limit.Shares[string]
 	who    string
+	length int64 // of all of it; negative if nobody knows
 	read   int64
 	taken  int64
 	full   bool // it was refused, and what still comes is thrown away
@@ -33,7 +35,7 @@ func meter(r *http.Request, budget *limit.Shares[string]) func() {
 	if r.ContentLength >= 0 && r.ContentLength <= freeBody {
 		return func() {}
 	}
-	m := &metered{ReadCloser: r.Body, budget: budget}
+	m := &metered{ReadCloser: r.Body, budget: budget, length: r.ContentLength}
 	r.Body = m
 	return func() {
 		if m.taken > 0 {
@@ -66,6 +68,33 @@ func (m *metered) Read(p []byte) (int, error) {
 		m.taken += need
 	}
 	return n, err
+}
+
+// reserve takes room for all of a body whose length is known, before any of it is
+// read, so that it can be read into one piece.
+func (m *metered) reserve() bool {
+	need := max(m.length-freeBody, 0) - m.taken
+	if need > 0 && !m.budget.Take(m.who, need) {
+		m.full = true
+		return false
+	}
+	m.taken += max(need, 0)
+	return true
+}
+
+// readAll reads a body to its end. One with a known length gets memory for it at
+// once, and only if there is room: pieces that grow would take several times as much.
+func readAll(r io.Reader, body io.Reader) ([]byte, error) {
+	m, ok := body.(*metered)
+	if !ok || m.length < 0 {
+		return io.ReadAll(r)
+	}
+	if !m.reserve() {
+		return nil, errNoRoom
+	}
+	b := bytes.NewBuffer(make([]byte, 0, m.length+bytes.MinRead))
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // noRoom refuses a large body while other large ones are being worked on.

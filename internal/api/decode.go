@@ -35,7 +35,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 	// writer that cannot have deadlines (a test's recorder) goes without.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(limit)), r.Body)
 	_ = rc.SetReadDeadline(time.Time{})
 	if err != nil {
 		var big *http.MaxBytesError

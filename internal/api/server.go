@@ -48,7 +48,7 @@ type Options struct {
 
 // Defaults of Options.
 const (
-	DefaultBodies  = 256 << 20
+	DefaultBodies  = 128 << 20
 	DefaultTimeout = 2 * time.Minute
 )
 

@@ -9,18 +9,23 @@ import (
 
 // conformanceCommand hands its arguments to the suite, which has flags of its own.
 func (a *app) conformanceCommand() *cobra.Command {
-	return &cobra.Command{
+	suite := func(cmd *cobra.Command, args []string) int {
+		return conformance.Command(cmd.Context(), args, a.env.Getenv, a.env.Stdout, a.env.Stderr)
+	}
+	c := &cobra.Command{
 		Use:                "conformance [verify FILE | keygen | authority] --base-url URL [--filter PATTERN] [--json] [--certify FILE --signing-key FILE]",
 		Short:              "Check a host against the protocol, and certify what was seen",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			code := conformance.Command(cmd.Context(), a.likeTheOthers(args), a.env.Getenv, a.env.Stdout, a.env.Stderr)
-			if code != ExitOK {
+			if code := suite(cmd, a.likeTheOthers(args)); code != ExitOK {
 				return told{code}
 			}
 			return nil
 		},
 	}
+	// `fermata help conformance` says the same as --help: the flags are the suite's.
+	c.SetHelpFunc(func(cmd *cobra.Command, _ []string) { suite(cmd, []string{"--help"}) })
+	return c
 }
 
 // likeTheOthers lets the address be given as to the other commands: by --server, or

@@ -29,7 +29,7 @@ type Limits struct {
 const auto = "auto"
 
 var limitSettings = []Setting{
-	number("max-body-memory", 256<<20, 16<<20, 1<<40, ServeOnly,
+	number("max-body-memory", 128<<20, 16<<20, 1<<40, ServeOnly,
 		"Bytes of large request bodies held at the same time, three quarters of it for one tenant; those up to 64 KiB do not count.",
 		func(c *Config) *int { return &c.Limits.MaxBodyMemory }),
 	{

@@ -303,3 +303,13 @@ func TestDefaultsAreValid(t *testing.T) {
 		}
 	}
 }
+
+func TestFlagsAreDescribedInPhrases(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Bind(fs, ServeOnly)
+	for name, want := range map[string]string{"signing-keys": "PEM file", "listen": "address of the API", "conformance-seams": "on mounts"} {
+		if got := fs.Lookup(name).Usage; !strings.HasPrefix(got, want) || strings.HasSuffix(got, ".") {
+			t.Errorf("--%s: %s", name, got)
+		}
+	}
+}

@@ -43,6 +43,7 @@ type actor struct {
 	sinceCheck int // bytes of log since the last checkpoint
 	checkSize  int
 	calls      map[callKey]context.CancelFunc
+	replay     *replay // of a run that is one
 }
 
 type callKey struct {
@@ -110,6 +111,7 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 		}
 	}
 	t := newTurn(a.e, a.s, a.row)
+	t.replay = a.replay
 	outs = make([]Outcome, len(mail))
 	if a.orphaned() {
 		err = a.recover(t, mail, outs)
@@ -183,6 +185,11 @@ func (a *actor) load() error {
 	if err != nil {
 		return err
 	}
+	if s.Replaying() && s.Ended == "" && a.replay == nil {
+		if a.replay, err = a.e.openReplay(ctx, l.Run.ForkSource); err != nil {
+			return err
+		}
+	}
 	a.s, a.row, a.sinceCheck, a.fresh = s, l.Run, tail, false
 	a.e.feed.reached(a.id, s.Seq)
 	if l.Checkpoint != nil {
@@ -228,7 +235,10 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 	if err != nil {
 		return nil, 0, err
 	}
-	s := run.New(l.Run.ID, wf)
+	s, err := e.Blank(&l.Run, wf)
+	if err != nil {
+		return nil, 0, defect{err}
+	}
 	if l.Checkpoint != nil {
 		if s, err = run.Decode(l.Run.ID, wf, l.Checkpoint.State); err != nil {
 			return nil, 0, defect{err}

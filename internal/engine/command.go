@@ -66,7 +66,7 @@ func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 }
 
 // begin decides a new run's first step.
-func (t *turn) begin(c run.Start) (err error) {
+func (t *turn) begin(c run.Command) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = problem.Internal(fmt.Errorf("panic: %v", p))

@@ -100,6 +100,7 @@ type Host struct {
 	clock   clock.Clock
 	cache   *snapshots
 	keys    *tokenKeys
+	id      *hostID
 	flights flights
 
 	verifying tenantRate
@@ -124,6 +125,7 @@ func New(cfg Config) *Host {
 	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		id:     &hostID{store: cfg.Store.Secrets()},
 		keys:   &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 		active: activeRuns{most: cfg.Limits.TenantActiveRuns, count: cfg.Store.Runs().CountActive},
 	}

@@ -62,6 +62,8 @@ const (
 	ForceEngineForbidden       Code = "force_engine_version_forbidden"
 	CredentialForbidden        Code = "credential_forbidden"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
+	ForkPointInvalid           Code = "fork_point_invalid"
+	ReplaySourceMissing        Code = "replay_source_missing"
 )
 
 // groups lists the registry by status; retriable codes are named apart.
@@ -91,7 +93,7 @@ var groups = map[int][]Code{
 	},
 	http.StatusNotFound: {
 		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
-		"replay_source_missing", "signature_not_available",
+		ReplaySourceMissing, "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},
 	http.StatusConflict: {
@@ -107,7 +109,7 @@ var groups = map[int][]Code{
 	http.StatusUnprocessableEntity: {
 		ApprovalRejected, "budget_exhausted", "budget_model_denied", CapabilityNotProvided,
 		CapabilityRequired, "connection_auth_metadata_mismatch", "credential_required", "envelope_invalid",
-		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", "fork_point_invalid",
+		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", ForkPointInvalid,
 		LoopLimitExceeded, "mcp_mrtr_rounds_exceeded", NodeConfigInvalid, "pack_runtime_requirement_unmet",
 		"provider_policy_denied", RecursionLimitExceeded, "residency_unavailable", RunTimeout,
 		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", StorageLimitExceeded,

@@ -1,8 +1,10 @@
 package webhook
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -114,25 +116,45 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestReplayIsNotDelivered: what a replay repeats is no news; a branch's events are.
+// TestReplayIsNotDelivered: what a replay says again is no news, nor what a fork has
+// inherited; a branch's own events are.
 func TestReplayIsNotDelivered(t *testing.T) {
-	mode := map[string]string{} // by run
-	forkMode = func(r *store.Run) string { return mode[r.ID.String()] }
-	t.Cleanup(func() { forkMode = func(*store.Run) string { return "" } })
 	l := newLab(t)
-	l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started"} })
+	l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started", "interrupt.requested"} })
+	l.cfg.Callback = func(_ context.Context, row store.Run, e *event.Event, _ string) ([]byte, error) { return Body(&row, e) }
 	w := l.work()
-	for _, m := range []string{"replay", "branch", ""} {
-		l.begin("acme", 1, func(s *run.State, a *store.Append) {
-			mode[a.Row.ID.String()] = m
+	var want, back []string
+	for _, tc := range []struct {
+		mode string
+		from int64
+		news bool
+	}{{"replay", 0, false}, {"replay", 1, false}, {"branch", 0, true}, {"branch", 1, true}, {"branch", 2, false}, {"", 0, true}} {
+		id := l.begin("acme", 2, func(s *run.State, a *store.Append) {
+			a.Row.ForkMode, a.Row.ForkSeq = tc.mode, tc.from
+			if tc.mode != "" {
+				a.Row.ForkSource = a.Row.ID
+			}
 			s.CallbackURL = l.world.http.URL + "/callback"
-			a.Events[0].Type = event.RunStarted
+			a.Events[0].Type, a.Events[1].Type = event.RunStarted, event.InterruptRequested
 		})
+		if tc.news {
+			for seq := tc.from; seq < 2; seq++ {
+				want = append(want, fmt.Sprintf("%s %d", id, seq))
+			}
+			back = append(back, id.String()+" 1")
+		}
 	}
 	l.idle(w)
-	got := l.world.calls("/a")
-	if len(got) != 2 || mode[got[0].run] == "replay" || mode[got[1].run] == "replay" {
-		t.Errorf("%d deliveries", len(got))
+	for path, want := range map[string][]string{"/a": want, "/callback": back} {
+		var got []string
+		for _, c := range l.world.calls(path) {
+			got = append(got, fmt.Sprintf("%s %d", c.run, c.seq))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s got %v, want %v", path, got, want)
+		}
 	}
 }
 

@@ -117,6 +117,7 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
+	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes()...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)

@@ -57,8 +57,8 @@ func TestSubscriptionsAreAsTheyAreWritten(t *testing.T) {
 			t.Errorf("a subscription was offered that is not there: %+v", m)
 		}
 	}
-	if s.hooks.tenants["acme"] {
-		t.Error("a tenant without subscriptions is looked at")
+	if list, ok := s.hooks.known["acme"]; !ok || len(list) != 0 {
+		t.Errorf("a tenant without subscriptions is looked at each time: %v", list)
 	}
 
 	if err := s.Webhooks().Add(t.Context(), sub, 0); err != nil {
@@ -71,5 +71,33 @@ func TestSubscriptionsAreAsTheyAreWritten(t *testing.T) {
 		}
 		s.Close()
 		s = openTest(t, dir, Options{})
+	}
+}
+
+// TestRemovalThatIsUndone: a subscription whose removal came to nothing is offered
+// what happens next, also if a step of the same transaction has seen it gone.
+func TestRemovalThatIsUndone(t *testing.T) {
+	s := openTest(t, t.TempDir(), Options{})
+	sub := store.Subscription{Tenant: "acme", ID: mint.Next(noon), URL: "https://x.example/", Events: []string{"run.started"}, Secret: "s", CreatedAt: noon}
+	if err := s.Webhooks().Add(t.Context(), sub, 0); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("the disk is full")
+	err := s.writer.submit(t.Context(), 0, func(c *conn) error {
+		s.hooks.changed("acme")
+		err := c.prep(removeHook).text("acme").text(sub.ID).run()
+		if list, readErr := s.hooks.of(c, "acme"); err == nil && (readErr != nil || len(list) != 0) {
+			t.Errorf("within the write: %v %v", list, readErr)
+		}
+		return errors.Join(err, failed)
+	})
+	if !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	m := &asking{}
+	a := newStep(1)
+	a.Matcher = m
+	if err := s.Runs().Append(t.Context(), a); err != nil || m.offered != 1 {
+		t.Errorf("%+v %v", m, err)
 	}
 }

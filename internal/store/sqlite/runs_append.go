@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -77,13 +78,8 @@ func writeSteps(c *conn, h *hooks, steps []step) error {
 // write writes everything of a step but the row.
 func (s *step) write(c *conn, h *hooks) error {
 	id := s.Row.ID
-	for i := range s.segments {
-		g := &s.segments[i]
-		err := c.prep(insertSegment).text(id.Tenant).text(id.Opaque).
-			int(g.seq).int(int64(g.n)).blob(g.body).blob(g.sealed).run()
-		if err != nil {
-			return fmt.Errorf("events from %d: %w", g.seq, err)
-		}
+	if err := putSegments(c, id, s.segments); err != nil {
+		return err
 	}
 	if err := putInterrupts(c, s.Append); err != nil {
 		return err
@@ -98,6 +94,18 @@ func (s *step) write(c *conn, h *hooks) error {
 		}
 	}
 	return settle(c, s.Settled)
+}
+
+func putSegments(c *conn, id ids.Run, segments []segment) error {
+	for i := range segments {
+		g := &segments[i]
+		err := c.prep(insertSegment).text(id.Tenant).text(id.Opaque).
+			int(g.seq).int(int64(g.n)).blob(g.body).blob(g.sealed).run()
+		if err != nil {
+			return fmt.Errorf("events from %d: %w", g.seq, err)
+		}
+	}
+	return nil
 }
 
 // full turns no bytes into an empty value, for columns that must have one.

@@ -36,6 +36,12 @@ func Run(t *testing.T, open Open) {
 		{"steps of several runs", stepsOfSeveralRuns},
 		{"checkpoints", checkpoints},
 
+		{"fork rows", forkRows},
+		{"staged logs", stagedLogs},
+		{"staged again", stagedAgain},
+		{"staged malformed", stagedMalformed},
+		{"unstaging", unstaging},
+
 		{"every cursor", everyCursor},
 		{"pages by count", pagesByCount},
 		{"pages by size", pagesBySize},
