@@ -33,11 +33,14 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
+	"github.com/fermata-run/fermata/internal/vault"
 	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
@@ -78,6 +81,21 @@ type Config struct {
 	// belongs to, and whoever calls through Client.
 	BootstrapGroups, BootstrapRoles []string
 
+	// MasterKeyFile is the file of the key that opens what is secret in the data
+	// folder; master.key in that folder if it is empty. It is made on the first
+	// start. More keys in it, behind the first, still open what they have sealed.
+	MasterKeyFile string
+
+	// MasterKey is the key itself, and MasterKeys a service that holds it: the first
+	// one wraps, all of them unwrap. At most one of the three is given.
+	MasterKey  string
+	MasterKeys func(ctx context.Context) ([]MasterKey, error)
+
+	// CredentialsDir is a folder of secrets that credentials may name as the store
+	// file: one folder for each tenant. CredentialSources are further stores, by name.
+	CredentialsDir    string
+	CredentialSources map[string]CredentialSource
+
 	// Members, if set, says what a party belongs to, whenever an answer to a gate
 	// is judged; without it a party belongs to what its API key says. An error lets
 	// nobody in by a group or role, and is no refusal: the answer may be sent again.
@@ -101,6 +119,9 @@ type Config struct {
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
+	// Lanes are the ways in beside API keys. The zero value has none.
+	Lanes Lanes
+
 	// EgressCAFile is a PEM file of certificate authorities that outbound https
 	// trusts beside the system's own: those of services an operator runs. It opens
 	// no address.
@@ -119,6 +140,8 @@ type Config struct {
 
 	// Retention says how long runs that are over are kept; nil means a year.
 	Retention *Retention
+
+	Audit Audit
 
 	Limits Limits
 
@@ -175,22 +198,35 @@ type (
 	Bounds    = host.Bounds
 )
 
+// Audit says how the audit log is kept. The zero value is a good choice.
+type Audit struct {
+	CheckpointEntries  int           // the most that one checkpoint anchors; default 1,000
+	CheckpointInterval time.Duration // the longest an entry waits for a checkpoint; default 1 min
+	Retention          time.Duration // for which entries are kept; zero for ever
+	Runs               bool          // record the start of every run, too
+}
+
 // Host is a running fermata. Its methods are safe for concurrent use.
 type Host struct {
 	cfg      Config
 	bounds   host.Limits
 	catalog  *catalog
 	store    store.Store
+	vault    *vault.Vault
+	redact   *redact.Redactor
 	egress   *egress.Guard
 	engine   *engine.Engine
 	host     *host.Host
 	keys     *identity.APIKeys
+	lanes    *identity.Pipeline
 	api      *v2.API
 	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
+	auditor  *background
 	hooks    *egress.Guard
+	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
 }
@@ -220,15 +256,18 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	secrets := newRedactor(&cfg)
+	cfg.Logger = slog.New(redact.Handler(cfg.Logger.Handler(), secrets))
 	trust, err := egressTrust(cfg.EgressCAFile)
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{
-		cfg: cfg, bounds: bounds, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
+		cfg: cfg, bounds: bounds, redact: secrets, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
+		issuers: issuerGuard(cfg.Lanes),
 	}
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
@@ -248,8 +287,10 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.store = db
-	if err := h.assemble(ctx); err != nil {
+	if h.store, err = h.sealed(ctx, db); err == nil {
+		err = h.assemble(ctx)
+	}
+	if err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -271,13 +312,17 @@ func (h *Host) assemble(ctx context.Context) error {
 	h.engine = engine.New(engine.Config{
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, TenantWorkers: cfg.Limits.TenantMaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
-		Quick: h.catalog.quick, MaskSecret: secret,
+		Quick: h.catalog.quick, MaskSecret: secret, Redact: h.redact,
+		// No node runs before the host that it serves is there.
+		Resolve: func(ctx context.Context, owner event.Owner, id ids.Run, ref node.CredentialRef) (engine.Credential, error) {
+			return h.host.ResolveCredential(ctx, owner, id, ref)
+		},
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},
 	})
 	h.worker = webhook.NewWorker(webhook.Config{
-		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger, Redact: h.redact,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
@@ -289,27 +334,38 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if h.lanes, err = h.pipeline(); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: h.bounds,
-		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
-		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Credentials: host.Credentials{Vault: h.vault, Sources: cfg.sources()}, Redact: h.redact,
+		Audit: host.Audit{
+			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
+			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
+		},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
 	h.host = host.New(hc)
+	if err := h.host.OpenAudit(ctx); err != nil {
+		return err
+	}
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
 		MaxCalls: h.bounds.Edge.MaxCalls, MaxStreams: h.bounds.Edge.MaxStreams,
 		MaxBodies: cfg.Limits.MaxBodyMemory, Timeout: h.bounds.Edge.RequestTimeout, Gate: h.gate(),
 	})
 	if cfg.ConformanceSeams {
-		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}
 	return nil
 }
@@ -329,7 +385,9 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		h.firstKey = key
 	}
 	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now()); err != nil {
+	now := clock.System{}.Now()
+	ctx = host.Bootstrapping(ctx, DefaultTenant, identity.KeyID(key), now)
+	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now); err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
@@ -369,6 +427,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
 	return nil
 }
@@ -380,8 +439,10 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
 	err := h.engine.Stop(ctx)
+	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
+	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
 }
 

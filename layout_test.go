@@ -21,10 +21,10 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit"},
-	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "schema"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact"},
+	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/edge", "internal/api/gate", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
@@ -44,6 +44,8 @@ var narrower = []struct {
 	{pkg: "internal/ids", onlyFrom: []string{}},
 	{pkg: "internal/relax", onlyFrom: []string{}},
 	{pkg: "internal/limit", onlyFrom: []string{}},
+	{pkg: "internal/redact", onlyFrom: []string{}},
+	{pkg: "internal/vault", onlyBy: []string{"", "internal/host"}, onlyFrom: []string{"internal/clock", "internal/store"}},
 	{pkg: "node", onlyFrom: []string{}},
 	{pkg: "client", onlyFrom: []string{}},
 	{pkg: "conformance", onlyFrom: []string{"schema"}},
@@ -51,7 +53,8 @@ var narrower = []struct {
 	{pkg: "internal/event", onlyFrom: []string{"internal/ids"}},
 	{pkg: "internal/effect", onlyFrom: []string{"node"}},
 	{pkg: "internal/token", onlyFrom: []string{"internal/event", "internal/ids"}},
-	{pkg: "internal/store", onlyFrom: []string{"internal/event", "internal/ids"}},
+	{pkg: "internal/audit", onlyFrom: []string{}},
+	{pkg: "internal/store", onlyFrom: []string{"internal/audit", "internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
@@ -73,7 +76,7 @@ var runtimes = map[string][]string{
 }
 
 // pure packages may not see time, disk, network or goroutine tools.
-var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/token"}
+var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/token", "internal/audit"}
 
 var impure = []string{"os", "net", "net/http", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2", "crypto/rand"}
 

@@ -24,13 +24,17 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, NewMasterKey: fermata.NewMasterKey, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 
 // open makes a host of what the operator has configured.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
-	roots, err := authorities(cfg.WebhookCA)
+	roots, err := authorities("webhook-ca", cfg.WebhookCA)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := lanes(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +43,11 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
-		LegacyEvents: cfg.LegacyEvents,
+		MasterKeyFile: cfg.MasterKeyFile, MasterKey: cfg.MasterKey, CredentialsDir: cfg.CredentialsDir,
+		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,
+		Audit: fermata.Audit{
+			CheckpointEntries: cfg.AuditEntries, CheckpointInterval: cfg.AuditInterval, Retention: cfg.AuditRetention, Runs: cfg.AuditRuns,
+		},
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
 			DisableAfter: cfg.WebhookDisable,
@@ -60,18 +68,27 @@ func limits(c config.Config) fermata.Limits {
 	}
 }
 
+// lanes are the ways in that the file of identity describes.
+func lanes(cfg *config.Config) (fermata.Lanes, error) {
+	l := cfg.Lanes
+	roots, err := authorities("identity: ca", l.CA)
+	return fermata.Lanes{
+		PublicURL: cfg.PublicURL, OIDC: l.OIDC, OAuth2: l.OAuth2, MTLS: l.MTLS, Allow: l.Allow, RootCAs: roots,
+	}, err
+}
+
 // authorities reads certificates of authorities from a file; nil for none.
-func authorities(file string) (*x509.CertPool, error) {
+func authorities(setting, file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("webhook-ca: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("webhook-ca: %s holds no certificate", file)
+		return nil, fmt.Errorf("%s: %s holds no certificate", setting, file)
 	}
 	return pool, nil
 }

@@ -62,12 +62,12 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
+		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto", TLSMin: "1.2",
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
 		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
-		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day},
-		Limits:    Limits{MaxBodyMemory: 128 << 20, TenantRate: "none", KeyRate: "none", AuthFailures: "300/m", RequestTimeout: 2 * time.Minute},
+		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day}, AuditEntries: 1000, AuditInterval: time.Minute,
+		Limits: Limits{MaxBodyMemory: 128 << 20, TenantRate: "none", KeyRate: "none", AuthFailures: "300/m", RequestTimeout: 2 * time.Minute},
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -88,11 +88,16 @@ func TestPrecedence(t *testing.T) {
 		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"}, "conformance-seams": {"on", "off", "on"},
 		"legacy-events": {"on", "off", "on"},
 		"allow-egress":  {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
+		"master-key-file": {"/f", "/e", "/g"}, "credentials-dir": {"/f", "/e", "/g"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},
 		"max-body-memory": {"20000001", "20000002", "20000003"}, "request-timeout": {"1s", "2m", "3s"},
 		"tenant-rate": {"1/s", "2/m:7", "none"}, "key-rate": {"1/s", "2/m:7", "none"}, "auth-failures": {"1/s", "2/m:7", "none"},
 		"cors-origins": {"https://a.test", "https://b.test", "http://c.test:1"}, "allowed-hosts": {"a.test", "b.test", "c.test"},
+		"audit-checkpoint-interval": {"1s", "2m", "3h"}, "audit-retention": {"1d", "none", "30d"}, "audit-runs": {"on", "off", "on"},
+		"public-url": {"https://f.example", "https://e.example", "https://g.example"}, "tls-min-version": {"1.2", "1.3", "1.2"},
+		"tls-cert": {"/f", "/e", "/g"}, "tls-key": {"/f", "/e", "/g"}, "tls-client-ca": {"/f", "/e", "/g"},
+		"identity":          {"/dev/null", "/dev/null", "/dev/null"}, // it is read, and may be empty
 		"retention-tenants": {"a=1d/none", "a=none/5", "a=30d/7,b=none/none"},
 	}
 	for i := range settings {
@@ -314,6 +319,16 @@ func TestFlagsAreDescribedInPhrases(t *testing.T) {
 	for name, want := range map[string]string{"signing-keys": "PEM file", "listen": "address of the API", "conformance-seams": "on mounts"} {
 		if got := fs.Lookup(name).Usage; !strings.HasPrefix(got, want) || strings.HasSuffix(got, ".") {
 			t.Errorf("--%s: %s", name, got)
+		}
+	}
+}
+
+// A principal that is nobody would be an override that never comes about.
+func TestOverrideApproversNameSomebody(t *testing.T) {
+	for v, want := range map[string]bool{"group:ops,role:lead,key-1": true, "group:": false, "ops,role:": false, ":ops": false, "a,,b": false} {
+		c, _, _, err := setup{scope: ServeOnly, args: []string{"--override-approvers", v}}.load(t)
+		if (err == nil) != want || err == nil && strings.Join(c.OverrideApprovers, ",") != v {
+			t.Errorf("%s: %v, %v", v, c.OverrideApprovers, err)
 		}
 	}
 }

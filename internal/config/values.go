@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,15 @@ func address(into *string, v string) error {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return errors.New("has no port from 0 to 65535")
+	}
+	*into = v
+	return nil
+}
+
+func baseURL(into *string, v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is not a URL such as https://h.example/api")
 	}
 	*into = v
 	return nil
@@ -139,6 +149,21 @@ func texts(into *[]string, v string) error {
 	return nil
 }
 
+// parties reads who may do something: group:NAME, role:NAME or a subject.
+func parties(into *[]string, v string) error {
+	var list []string
+	if err := texts(&list, v); err != nil {
+		return err
+	}
+	for _, p := range list {
+		if strings.HasSuffix(p, ":") || strings.HasPrefix(p, ":") {
+			return fmt.Errorf("holds %q, which names nobody", p)
+		}
+	}
+	*into = list
+	return nil
+}
+
 func secret(into *string, v string) error {
 	if len(v) < 32 || len(v) > 512 {
 		return errors.New("must have 32 to 512 characters")
@@ -147,6 +172,15 @@ func secret(into *string, v string) error {
 		if v[i] <= ' ' || v[i] > '~' {
 			return errors.New("must hold printable ASCII characters without spaces only")
 		}
+	}
+	*into = v
+	return nil
+}
+
+// keyText takes what may be a master key, or several. The vault reads them.
+func keyText(into *string, v string) error {
+	if len(v) > 4096 || !strings.HasPrefix(v, "fermata-master-key-1:") {
+		return errors.New("must be a key, whose text begins with fermata-master-key-1: and goes on in base64")
 	}
 	*into = v
 	return nil

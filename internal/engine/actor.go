@@ -19,6 +19,7 @@ type message struct {
 	done    *callKey       // the call whose result cmd is
 	reply   chan<- Outcome // nil if nobody waits
 	told    bool           // whoever waits has been answered
+	drafts  []*store.Draft // audit entries that become durable with what cmd does
 }
 
 // Outcome is what became of a command.
@@ -153,6 +154,9 @@ func (t *turn) take(mail []message, outs []Outcome, want func(message) bool) err
 		outs[i].Err = t.decide(m.cmd)
 		if t.broken != nil {
 			return t.broken
+		}
+		if outs[i].Err == nil {
+			t.drafts = append(t.drafts, m.drafts...)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 		}
 		return a.e.store.Runs().Settle(ctx, settled)
 	}
+	ctx = store.Audited(ctx, t.drafts...)
 	ap := t.append()
 	ap.Settled = settled
 	ap.Epoch, ap.ExpectedSeq = a.row.Epoch, a.row.Seq

@@ -15,6 +15,7 @@ import (
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/node"
@@ -39,6 +40,10 @@ type Config struct {
 	// of it; default 30 days, at least 14.
 	EffectRetention time.Duration
 
+	// Resolve finds credentials for calls; nil: there are none.
+	Resolve Resolve
+	// Redact, if set, knows the secrets that must not get into a log.
+	Redact *redact.Redactor
 	// Quick, if set, says of which pure node types the host knows that their calls
 	// return. The calls of all others are given up when they do not.
 	Quick func(t *node.Type) bool

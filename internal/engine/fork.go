@@ -46,7 +46,8 @@ func (e *Engine) Fork(ctx context.Context, id ids.Run, source *store.Run, f run.
 	}
 	f.Source, f.At = source.ID, e.clock.Now().UTC()
 	t := newTurn(e, run.NewFork(id, wf, f).MaskWith(e.cfg.MaskSecret), store.Run{})
-	begin, err := t.inherit(ctx, &f)
+	// A log that is staged is only on the way to the fork: its entry comes with it.
+	begin, err := t.inherit(store.Unaudited(ctx), &f)
 	if err != nil {
 		return Outcome{}, forkRefusal(err)
 	}
@@ -56,12 +57,13 @@ func (e *Engine) Fork(ctx context.Context, id ids.Run, source *store.Run, f run.
 		}
 	}
 	if t.replay != nil {
-		if end, doomed := t.replay.rec.End(f.Seq); doomed {
-			ev, err := t.replay.event(end)
+		ends, _ := t.replay.rec.End(f.Seq)
+		for _, seq := range ends {
+			ev, err := t.replay.event(seq)
 			if err != nil {
 				return Outcome{}, refusal(err)
 			}
-			begin.End = &ev
+			begin.End = append(begin.End, ev)
 		}
 	}
 	if err := t.begin(begin); err != nil {

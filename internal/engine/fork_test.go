@@ -84,7 +84,7 @@ func TestReplaySurvivesCrashes(t *testing.T) {
 	var n atomic.Int64
 	l := newLab(t, counted(&n, 10))
 	l.engine()
-	src := chainOf(l, "long", 1500, "test.counted")
+	src := chainOf(l, "long", 1100, "test.counted")
 	l.until(src, run.Completed)
 	calls := n.Load()
 	var steps atomic.Int64
@@ -119,6 +119,37 @@ func TestReplaySurvivesCrashes(t *testing.T) {
 	}
 	if r := l.row(id); !r.Replay() || r.ForkSource != src {
 		t.Errorf("the row says %q of %s", r.ForkMode, r.ForkSource)
+	}
+}
+
+// A replay whose source expires half-way ends: what it has not taken yet is missing.
+func TestReplayOfASourceThatExpires(t *testing.T) {
+	var n atomic.Int64
+	l := newLab(t, counted(&n, 10))
+	l.engine()
+	src := chainOf(l, "long", 1100, "test.counted")
+	l.until(src, run.Completed)
+	calls := n.Load()
+	var steps atomic.Int64
+	l.db.failing(func(a *store.Append) fault {
+		if a.Row.ForkMode != "" && !a.Create && steps.Add(1) > 1 {
+			return fault{before: errDisk}
+		}
+		return fault{}
+	})
+	id := l.fork(src, run.ModeReplay, 0)
+	eventually(t, "the replay is stuck in the middle", func() bool { return steps.Load() > 1 })
+	gone, err := l.db.Store.Retention().Expire(t.Context(), l.row(src).CompletedAt, []store.Run{l.row(src)})
+	if err != nil || len(gone) != 1 {
+		t.Fatalf("%d runs have expired: %v", len(gone), err)
+	}
+	l.db.failing(nil)
+	if row := l.until(id, run.Failed); !strings.Contains(string(row.Error), "replay_source_missing") {
+		t.Errorf("it failed with %s", row.Error)
+	}
+	l.sound(id)
+	if n.Load() != calls {
+		t.Errorf("a replay made %d calls", n.Load()-calls)
 	}
 }
 

@@ -51,7 +51,8 @@ type turn struct {
 	ticked  bool      // what is due has had its chance
 	actor   *actor    // of a run that comes into being, while it is reserved
 	written store.Run // the row as the turn leaves it, once append has been called
-	broken  error     // a defect or a store that does not answer: the state is void
+	drafts  []*store.Draft
+	broken  error // a defect or a store that does not answer: the state is void
 }
 
 func newTurn(e *Engine, s *run.State, row store.Run) *turn {
@@ -61,6 +62,7 @@ func newTurn(e *Engine, s *run.State, row store.Run) *turn {
 // decide lets one command happen in memory. The error refuses the command and
 // leaves the turn as it was.
 func (t *turn) decide(c run.Command) error {
+	c = t.e.redacted(t.s.ID.Tenant, c)
 	if r, ok := c.(run.NodeResult); ok && r.Err == nil && r.Inverse == 0 {
 		c = t.vet(r)
 	}

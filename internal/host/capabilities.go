@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/run"
@@ -79,6 +81,23 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			facets["retention"] = map[string]any{"days": days}
 		}
 		root["replay"] = record("witnessable-gated", facets)
+	}
+	if h.ServesCredentials() {
+		root["credentials"] = record("witnessable-gated", map[string]any{
+			"scopes": h.credentialScopes(), "encryptionAtRest": true, "rotation": credentialRotation, "sharing": true,
+		})
+	}
+	if s, ok := h.auditKeys.signer(); ok {
+		root["auditLogIntegrity"] = record("witnessable-gated", map[string]any{
+			"checkpointSignatureAlgorithm": audit.Algorithm, "checkpointPublicKey": s.Public(),
+			"checkpointIntervalEntries": h.cfg.Audit.Entries, "checkpointIntervalSeconds": int((h.cfg.Audit.Interval + time.Second - 1) / time.Second),
+		})
+	}
+	// Both families bind on being advertised (spec v2 security-defaults.md §Auth
+	// lanes): what is not wired has no lane here.
+	if len(h.cfg.Lanes) > 0 {
+		root["auth"] = record("witnessable-gated", map[string]any{"lanes": h.cfg.Lanes})
+		root["authorization"] = record("witnessable-gated", map[string]any{"failClosed": true})
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())

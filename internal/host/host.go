@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -33,6 +34,8 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+	// Lanes are the lanes callers come in by, as discovery shows them.
+	Lanes []identity.Facet
 
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
@@ -46,10 +49,15 @@ type Config struct {
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
 
-	Webhooks Webhooks
+	Webhooks    Webhooks
+	Credentials Credentials
+	// Redact knows the secrets of this process.
+	Redact *redact.Redactor
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention
+
+	Audit Audit
 }
 
 // Limits bound what callers may ask for.
@@ -105,6 +113,8 @@ type Host struct {
 
 	verifying tenantRate
 	active    activeRuns
+	denials   denials
+	auditKeys auditKeys
 }
 
 // New makes a host.
@@ -123,8 +133,10 @@ func New(cfg Config) *Host {
 	if cfg.Retention.Tombstones == 0 {
 		cfg.Retention.Tombstones = defaultTombstones
 	}
+	cfg.Audit.defaults()
 	return &Host{
-		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		auditKeys: auditKeys{store: cfg.Store.Secrets()},
+		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		id:     &hostID{store: cfg.Store.Secrets()},
 		keys:   &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 		active: activeRuns{most: cfg.Limits.TenantActiveRuns, count: cfg.Store.Runs().CountActive},
@@ -146,6 +158,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 		return problem.New(problem.Unauthenticated, "a credential is required")
 	}
 	if scope != "" && !c.Holds(scope) {
+		h.denials.note(c, "authorization.denied", "scope "+scope, h.clock.Now())
 		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
 	}
 	return nil
@@ -155,6 +168,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 // v2 identity.md §5).
 func (h *Host) own(c identity.Caller, id ids.Run) error {
 	if id.Tenant != c.Tenant() {
+		h.denials.note(c, "authorization.denied", "tenant", h.clock.Now())
 		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
 	}
 	return nil

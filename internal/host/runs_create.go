@@ -62,6 +62,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := h.checkCallback(c, r.CallbackURL); err != nil {
 		return Created{}, err
 	}
+	for field, text := range map[string]string{"callbackUrl": r.CallbackURL, "scopeId": r.ScopeID} {
+		if err := h.holdsSecret(c.Tenant(), field, text); err != nil {
+			return Created{}, err
+		}
+	}
 	try := attemptIn(ctx)
 	if out, done, err := h.created(ctx, try); done || err != nil {
 		return out, err
@@ -97,6 +102,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	create := h.engine.Create
 	if r.Alone {
 		create = h.engine.CreateAlone
+	}
+	// The start of a run is in its own log, with who asked for it. It is recorded
+	// here, too, only where the operator wants it so (docs/adr/0019).
+	if h.cfg.Audit.Runs {
+		ctx = store.Audited(ctx, h.draft(ctx, c, onRun("run.create", id).with("workflowId", r.WorkflowID)))
 	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,

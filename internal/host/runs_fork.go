@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -62,12 +63,20 @@ func (h *Host) ForkRun(ctx context.Context, c identity.Caller, source ids.Run, r
 	if id.IsZero() {
 		id = h.engine.NewID(c.Tenant())
 	}
-	begun, err := h.active.begin(ctx, c.Tenant())
+	d := onRun("run.fork", id).with("source", source.String()).with("mode", r.Mode).with("fromSeq", sequenceText(seq))
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (Forked, error) {
+		return h.fork(ctx, id, &row, f, out)
+	})
+}
+
+func (h *Host) fork(ctx context.Context, id ids.Run, row *store.Run, f run.Fork, out Forked) (Forked, error) {
+	try := attemptIn(ctx)
+	begun, err := h.active.begin(ctx, id.Tenant)
 	if err != nil {
 		return Forked{}, err
 	}
 	defer begun()
-	o, err := h.engine.Fork(ctx, id, &row, f)
+	o, err := h.engine.Fork(ctx, id, row, f)
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if made, done, err := h.created(ctx, try); done || err != nil {
 			out.ID, out.Status = made.ID, made.Status
@@ -124,7 +133,20 @@ func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions)
 			return nil, err
 		}
 	}
-	return &o, nil
+	return h.shownOptions(row.ID.Tenant, o), nil
+}
+
+// shownOptions are options without the secrets that may be in them, as those of a
+// new run are recorded.
+func (h *Host) shownOptions(tenant string, o event.ForkOptions) *event.ForkOptions {
+	r := h.cfg.Redact
+	o.Configurable, o.Metadata = r.JSON(tenant, o.Configurable), r.JSON(tenant, o.Metadata)
+	tags := slices.Clone(o.Tags)
+	for i := range tags {
+		tags[i] = r.Text(tenant, tags[i])
+	}
+	o.Tags = tags
+	return &o
 }
 
 // within puts the field a refusal names below another.

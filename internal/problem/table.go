@@ -25,6 +25,15 @@ const (
 	KeyRevoked                 Code = "key_revoked"
 	InterruptTokenInvalid      Code = "interrupt_token_invalid"
 	CredentialRevoked          Code = "credential_revoked"
+	IdentityUnverified         Code = "identity_unverified"
+	IdentityUnresolvable       Code = "identity_unresolvable"
+	AudienceMismatch           Code = "audience_mismatch"
+	CredentialLifetimeExceeded Code = "credential_lifetime_exceeded"
+	DelegationExpired          Code = "delegation_expired"
+	DelegationChainTooLong     Code = "delegation_chain_too_long"
+	DelegationChainCyclic      Code = "delegation_chain_cyclic"
+	DelegationScopeAmplified   Code = "delegation_scope_amplified"
+	SenderConstraintMissing    Code = "sender_constraint_missing"
 	Forbidden                  Code = "forbidden"
 	IDTenantMismatch           Code = "id_tenant_mismatch"
 	EgressDenied               Code = "egress_denied"
@@ -61,6 +70,8 @@ const (
 	MockProviderForbidden      Code = "mock_provider_forbidden"
 	ForceEngineForbidden       Code = "force_engine_version_forbidden"
 	CredentialForbidden        Code = "credential_forbidden"
+	CredentialNotFound         Code = "credential_not_found"
+	CredentialScopeUnsupported Code = "credential_scope_unsupported"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
 	ForkPointInvalid           Code = "fork_point_invalid"
 	ReplaySourceMissing        Code = "replay_source_missing"
@@ -69,8 +80,8 @@ const (
 // groups lists the registry by status; retriable codes are named apart.
 var groups = map[int][]Code{
 	http.StatusBadRequest: {
-		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
-		"delegation_chain_cyclic", "delegation_chain_too_long", IdempotencyKeyInvalid,
+		"connection_provider_unresolved", "connector_action_unresolved", CredentialScopeUnsupported,
+		DelegationChainCyclic, DelegationChainTooLong, IdempotencyKeyInvalid,
 		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
 		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
 		"pack_lockfile_incomplete", "pack_peer_dependency_missing", "pack_peer_dependency_undefined",
@@ -80,19 +91,19 @@ var groups = map[int][]Code{
 		WebhookURLRejected,
 	},
 	http.StatusUnauthorized: {
-		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
-		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", "identity_unresolvable",
-		"identity_unverified", InterruptTokenInvalid, KeyRevoked, "sender_constraint_missing",
+		AudienceMismatch, "connector_auth_declined", "connector_auth_expired",
+		CredentialLifetimeExceeded, CredentialRevoked, DelegationExpired, IdentityUnresolvable,
+		IdentityUnverified, InterruptTokenInvalid, KeyRevoked, SenderConstraintMissing,
 		Unauthenticated,
 	},
 	http.StatusForbidden: {
-		CredentialForbidden, "credential_scope_forbidden", "delegation_scope_amplified", EgressDenied,
+		CredentialForbidden, "credential_scope_forbidden", DelegationScopeAmplified, EgressDenied,
 		Forbidden, ForceEngineForbidden, IDTenantMismatch, MockProviderForbidden,
 		"pack_namespace_unauthorized", "run_forbidden", "sandbox_capability_denied",
 		"sandbox_escape_attempt", "workspace_membership_required",
 	},
 	http.StatusNotFound: {
-		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
+		CredentialNotFound, "interrupt_not_found", NotFound, "pack_version_not_found",
 		ReplaySourceMissing, "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},

@@ -35,6 +35,9 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Credentials() Credentials
+	Vault() Vault
+	Audit() Audit
 	Idempotency() Idempotency
 	Effects() Effects
 	Webhooks() Webhooks
@@ -92,7 +95,7 @@ type Runs interface {
 	// nobody sees before: a log too long for one step. Stretches come in order; one
 	// that starts at sequence 0 takes the place of whatever was staged for the run.
 	// A step with Create and Staged makes the run of them. It fails with ErrExists
-	// if the run is there, and with ErrStale if the stretch does not continue what
+	// if the run is there or has expired, and with ErrStale if the stretch does not continue what
 	// is staged.
 	Stage(ctx context.Context, id ids.Run, at time.Time, events []event.Event) error
 

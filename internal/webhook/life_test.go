@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,4 +183,60 @@ func TestStopCutsOffNothingThatCounts(t *testing.T) {
 	if err != nil || len(taken) != 1 || taken[0].Attempts != 0 || taken[0].Failures != 0 {
 		t.Errorf("left is %+v: %v", taken, err)
 	}
+}
+
+// brokenStore refuses to give deliveries away while it is full.
+type brokenStore struct {
+	store.Store
+	full  atomic.Bool
+	asked chan struct{}
+}
+
+type brokenDeliveries struct {
+	store.Deliveries
+	s *brokenStore
+}
+
+func (s *brokenStore) Deliveries() store.Deliveries { return brokenDeliveries{s.Store.Deliveries(), s} }
+
+func (d brokenDeliveries) Take(ctx context.Context, q store.TakeQuery) ([]store.Delivery, error) {
+	if !d.s.full.Load() {
+		return d.Deliveries.Take(ctx, q)
+	}
+	d.s.asked <- struct{}{}
+	return nil, errors.New("the disk is full")
+}
+
+// TestStoreThatFailsIsLeftAlone: a full disk is asked once a second, however much
+// there is to do, and what was due goes out when there is room again.
+func TestStoreThatFailsIsLeftAlone(t *testing.T) {
+	b := &brokenStore{asked: make(chan struct{}, 1000)}
+	l := newLab(t, func(c *Config) { b.Store, c.Store = c.Store, b })
+	b.full.Store(true)
+	l.subscribe("acme", "/hook")
+	l.begin("acme", 1)
+	l.work()
+	for range 3 {
+		l.until("the store is asked", func() bool {
+			l.clock.Advance(restFailed)
+			return len(b.asked) > 0
+		})
+		for len(b.asked) > 0 {
+			<-b.asked
+		}
+		// Whatever was under way when the clock stopped has come to its end after one
+		// more question at the most; news alone leads to none.
+		for range 50 {
+			l.outbox.wake()
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(b.asked); n > 1 {
+			t.Fatalf("asked %d times more while the clock stands", n)
+		}
+	}
+	b.full.Store(false)
+	l.until("the delivery", func() bool {
+		l.pass(restFailed)
+		return len(l.world.calls("/hook")) == 1
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	// Callback makes the body of what a run's callback URL is told of an event; nil
 	// if there is nothing to tell any more.
 	Callback func(ctx context.Context, run store.Run, e *event.Event, deliveryID string) ([]byte, error)
+	// Redact takes secrets out of bodies; it may be nil.
+	Redact *redact.Redactor
 	// Random is a number from 0 to 1, for jitter. Nil means a random one.
 	Random func() float64
 }
@@ -43,6 +46,9 @@ const (
 	dueBatch  = 256
 	// leaseSlack is how much longer a claim lasts than what it is taken for.
 	leaseSlack = 45 * time.Second
+	// restFailed is how long a store that has failed is left alone. It may be a disk
+	// that is full: asking on would fill what is left with complaints.
+	restFailed = time.Second
 	// stopWithin is how long an attempt under way may go on when the worker ends.
 	stopWithin = 2 * time.Second
 )
@@ -90,20 +96,24 @@ func (w *Worker) Run(ctx context.Context) {
 			recovered = err == nil
 			w.complain(ctx, "recovering deliveries failed", err)
 		}
-		full := w.start(ctx, work)
+		full, err := w.start(ctx, work)
+		if err != nil || !recovered {
+			w.restAfterFailure(ctx)
+			continue
+		}
 		w.rest(ctx, full)
 	}
 }
 
 // start takes what is due and there is room for, and reports whether something
 // was left for lack of it.
-func (w *Worker) start(ctx, work context.Context) (full bool) {
+func (w *Worker) start(ctx, work context.Context) (full bool, err error) {
 	for ctx.Err() == nil {
 		now := w.cfg.Clock.Now()
 		targets, err := w.cfg.Store.Deliveries().Due(ctx, now, w.room.crowded(), dueBatch)
 		if err != nil {
 			w.complain(ctx, "looking for deliveries failed", err)
-			return false
+			return false, err
 		}
 		var quotas []store.Quota
 		for _, t := range targets {
@@ -115,7 +125,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 			quotas = append(quotas, store.Quota{Tenant: t.Tenant, Target: t.ID, Limit: n})
 		}
 		if len(quotas) == 0 {
-			return full || w.room.packed()
+			return full || w.room.packed(), nil
 		}
 		taken, err := w.cfg.Store.Deliveries().Take(ctx, store.TakeQuery{
 			Instance: w.cfg.Instance(), Now: now, Until: w.leaseEnd(), Quotas: quotas,
@@ -123,7 +133,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 		w.room.settle(quotas, taken)
 		if err != nil {
 			w.complain(ctx, "taking deliveries failed", err)
-			return false
+			return false, err
 		}
 		for _, d := range taken {
 			w.lanes.Add(1)
@@ -134,7 +144,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 			}()
 		}
 	}
-	return full
+	return full, nil
 }
 
 // leaseEnd is when what is taken now is due again if nobody settles it.
@@ -155,7 +165,7 @@ func (w *Worker) rest(ctx context.Context, full bool) {
 	wait := pollEvery
 	if !full {
 		if at, err := w.cfg.Store.Deliveries().NextDue(ctx); err == nil && !at.IsZero() {
-			// Never without a pause: a store that fails is not asked in a loop.
+			// Never without a pause, whatever the store says is due.
 			wait = min(wait, max(at.Sub(w.cfg.Clock.Now()), 5*time.Millisecond))
 		}
 	}
@@ -164,6 +174,14 @@ func (w *Worker) rest(ctx context.Context, full bool) {
 	case <-w.cfg.Outbox.hint:
 	case <-w.freed:
 	case <-w.cfg.Clock.After(wait):
+	}
+}
+
+// restAfterFailure waits whatever else happens: no hint makes a store better.
+func (w *Worker) restAfterFailure(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-w.cfg.Clock.After(restFailed):
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,15 +14,19 @@ import (
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // API serves the v2 wire over a host.
 type API struct {
 	host *host.Host
-	keys *identity.APIKeys
+	auth identity.Authenticator
 	log  *slog.Logger
 
-	gate    *gate.Gate
+	gate     *gate.Gate
+	redact   *redact.Redactor
+	resource *identity.Resource
+
 	server  *api.Server
 	openapi func() ([]byte, error)
 }
@@ -29,9 +34,11 @@ type API struct {
 // Config is what an API is made of.
 type Config struct {
 	Host       *host.Host
-	Keys       *identity.APIKeys
+	Auth       identity.Authenticator
+	Resource   *identity.Resource // nil for a host without lanes of tokens
 	Log        *slog.Logger
-	Version    string // of the implementation
+	Redact     *redact.Redactor // may be nil
+	Version    string           // of the implementation
 	MaxCalls   int
 	MaxStreams int
 	MaxBodies  int           // bytes of large request bodies held at the same time
@@ -41,9 +48,9 @@ type Config struct {
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, keys: c.Keys, log: c.Log, gate: gate.New(c.Gate)}
+	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log, redact: c.Redact, gate: gate.New(c.Gate)}
 	a.server = api.NewServer(a.routes(), api.Options{
-		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate,
+		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate, Challenge: a.challenge,
 		MaxBodies: c.MaxBodies, Timeout: c.Timeout,
 	})
 	a.openapi = sync.OnceValues(func() ([]byte, error) {
@@ -107,17 +114,16 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, ok := identity.FromContext(r.Context())
 		if !ok {
-			if len(r.Header.Values("Authorization")) > 1 {
-				// Which of them somebody in between has looked at, nobody knows.
-				return problem.New(problem.Unauthenticated, "send one Authorization header")
-			}
-			shown := r.Header.Get("Authorization")
+			shown := strings.Join(r.Header.Values("Authorization"), ",")
 			if err := a.gate.Knock(r.Request, shown); err != nil {
 				return err
 			}
 			var err error
-			c, err = a.keys.Authenticate(r.Context(), shown)
+			c, err = a.auth.Authenticate(r.Request)
 			if err := a.gate.Known(r.Request, shown, err); err != nil {
+				if shown != "" {
+					a.host.Unauthenticated(err)
+				}
 				return err
 			}
 			leave, err := a.gate.Enter(r, c)
@@ -129,11 +135,21 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}
-		if r.Route.Mutates() {
-			return a.once(w, r, c, h)
-		}
-		return h(w, r, c)
+		return a.refusal(c.Tenant(), a.serve(w, r, c, h))
 	}
+}
+
+// serve lets an operation answer an authenticated caller.
+func (a *API) serve(w http.ResponseWriter, r *api.Request, c identity.Caller, h handler) error {
+	if !r.Route.Stream && !r.Route.ShowsSecret {
+		s := &shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}
+		defer s.flush()
+		w = s
+	}
+	if r.Route.Mutates() {
+		return a.once(w, r, c, h)
+	}
+	return h(w, r, c)
 }
 
 // body reads and decodes a request body; an absent one is allowed if optional.

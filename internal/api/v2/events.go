@@ -40,7 +40,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err != nil {
 		return err
 	}
-	page, err := a.host.Poll(r.Context(), c, id, after, time.Duration(timeout)*time.Second)
+	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, time.Now()))
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	for i := range page.Events {
 		b.Events[i] = page.Events[i].Doc()
 	}
-	return api.JSON(w, http.StatusOK, b)
+	return api.JSON(&shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}, http.StatusOK, b)
 }
 
 func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
@@ -86,6 +86,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	if err != nil {
 		return nil //nolint:nilerr // the client has gone
 	}
+	out.Clean = func(b []byte) []byte { return a.redact.KnownJSON(c.Tenant(), b) }
 	s := stream{log: log, out: out, buffer: time.Duration(buffer) * time.Millisecond}
 	if mode.Values {
 		if s.fold, err = a.folder(r.Context(), id, after, resumed, out); err != nil {
@@ -95,7 +96,14 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 			return err
 		}
 	}
-	return s.run(r.Context())
+	// What the credential allowed when the stream began ends with it. A follower
+	// comes back with a fresh one, and goes on behind what it has read.
+	ctx, stop := r.Context(), func() {}
+	if !c.Expires.IsZero() {
+		ctx, stop = context.WithDeadline(ctx, c.Expires)
+	}
+	defer stop()
+	return s.run(ctx)
 }
 
 // lastEventID reads the cursor of a resumed stream. It is exclusive, and may lie

@@ -42,6 +42,13 @@ func stage(c *conn, id ids.Run, at time.Time, segments []segment, n int) error {
 	if err != nil {
 		return err
 	}
+	if !there {
+		// What has expired is being cleared away, and its id is not given again.
+		there, err = c.prep(selectExpired).id(id).one(func(*row) {})
+	}
+	if err != nil {
+		return err
+	}
 	if there {
 		return store.ErrExists
 	}

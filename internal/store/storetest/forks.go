@@ -86,6 +86,23 @@ func stagedLogs(e *env) {
 	l.check()
 }
 
+// stagedAlone: letting go of runs, a fork's source among them, leaves what is staged.
+func stagedAlone(e *env) {
+	source, id := e.over("acme"), e.id("acme")
+	events := e.stagedLog(id, 40, 15)
+	e.expire(source)
+	e.cleared(1, 1)
+	e.gone(source, e.now)
+	e.reopen()
+	l := &log{e: e, row: e.newRow(id), events: events}
+	l.row.Seq = 39
+	step := l.next(notes(1)...)
+	step.Create, step.Staged = true, true
+	step.Row.ForkMode, step.Row.ForkSource, step.Row.ForkSeq = "branch", source.row.ID, 40
+	e.ok(l.write(step))
+	l.check()
+}
+
 // stagedAgain: the first stretch replaces what an earlier try has left, a later
 // one must continue it, and nothing is staged for another tenant's run.
 func stagedAgain(e *env) {

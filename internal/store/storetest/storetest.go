@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"fork rows", forkRows},
 		{"staged logs", stagedLogs},
 		{"staged again", stagedAgain},
+		{"staged alone", stagedAlone},
 		{"staged malformed", stagedMalformed},
 		{"unstaging", unstaging},
 
@@ -75,6 +76,16 @@ func Run(t *testing.T, open Open) {
 		{"workflow delete", workflowDelete},
 		{"keys", keys},
 		{"secrets", secrets},
+		{"credentials", credentials},
+		{"credential rotation", credentialRotation},
+		{"credentials of runs", credentialsOfRuns},
+		{"vault keys", vaultKeys},
+		{"vault cells", vaultCells},
+
+		{"audit chains", auditChains},
+		{"audited changes", auditedChanges},
+		{"audit race", auditRace},
+		{"audit checkpoints", auditCheckpoints},
 
 		{"idempotency records", idempotencyRecords},
 		{"idempotency release", idempotencyRelease},
