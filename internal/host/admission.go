@@ -57,8 +57,8 @@ func (h *Host) standing(ctx context.Context, s event.Subject) (store.Standing, e
 	return st, err
 }
 
-// active refuses a party whose tenant does not take part.
-func (h *Host) active(ctx context.Context, s event.Subject) error {
+// takesPart refuses a party whose tenant does not take part.
+func (h *Host) takesPart(ctx context.Context, s event.Subject) error {
 	st, err := h.standing(ctx, s)
 	if err == nil && st.Tenant.State != store.TenantActive {
 		err = suspended()

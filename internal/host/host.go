@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
@@ -68,6 +69,24 @@ type Limits struct {
 	// for an earlier one of the same key.
 	KeyRetention    time.Duration
 	MaxInFlightWait time.Duration
+
+	// TenantActiveRuns is how many runs of one tenant may be under way that no run
+	// has started; 0 for any number.
+	TenantActiveRuns int
+
+	// Edge are bounds that are kept before a request comes here. The host only says
+	// in discovery what they are.
+	Edge EdgeLimits
+}
+
+// EdgeLimits are bounds of the wire. Zero means none.
+type EdgeLimits struct {
+	MaxCalls, MaxStreams             int // of the host, at the same time
+	TenantMaxCalls, TenantMaxStreams int // of one tenant
+	RunMaxStreams                    int
+	TenantRate, KeyRate              limit.Rate // of requests
+	AuthFailures                     limit.Rate // of credentials that are none, from one address
+	RequestTimeout                   time.Duration
 }
 
 // DefaultLimits are the bounds of a host whose operator set none. The body
@@ -92,6 +111,7 @@ type Host struct {
 
 	verifying tenantRate
 	settleNow chan struct{} // a tenant's state has changed
+	active    activeRuns
 	denials   denials
 	auditKeys auditKeys
 }
@@ -118,6 +138,7 @@ func New(cfg Config) *Host {
 		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1),
+		active: activeRuns{most: cfg.Limits.TenantActiveRuns, count: cfg.Store.Runs().CountActive},
 	}
 }
 

@@ -138,7 +138,7 @@ func (h *Host) OpenToken(ctx context.Context, s, intent string) (Grant, error) {
 	if err := h.inTime(g); err != nil {
 		return Grant{}, err
 	}
-	if err := h.active(ctx, c.Subject); err != nil {
+	if err := h.takesPart(ctx, c.Subject); err != nil {
 		return Grant{}, err
 	}
 	if intent == token.Resolve && c.Intent != token.Resolve {

@@ -174,6 +174,7 @@ func (e *env) asks(p *property) map[string]ask {
 			x, err := r.List(e.ctx, store.ListQuery{Tenant: t, Limit: 9})
 			return len(x) > 0, err
 		},
+		"Runs.CountActive": func(t string) (bool, error) { n, err := r.CountActive(e.ctx, t, 9); return n > 0, err },
 		"Runs.Children": func(t string) (bool, error) {
 			x, err := r.Children(e.ctx, run(t))
 			return len(x) > 0 || t == "acme", err // it has none
