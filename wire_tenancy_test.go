@@ -43,6 +43,7 @@ func (s *server) estate() *estate {
 	s.do("PUT", "/host/fermata/roles/"+marked, map[string]any{"scopes": []string{"runs:read"}}).want(s.t, 201)
 	add("role", marked, "wombat")
 	add("tenantId", "default", "nowhere")
+	add("ref", s.credential(map[string]any{"name": marked, "secret": "a-secret-of-" + marked, "audiences": []string{"api.example.com"}}), "cred-0123456789abcdef")
 	add("token", "ow2.hs256.none.e30.AAAA", "ow2.hs256.nine.e30.AAAA") // of a key nobody has
 	return e
 }
@@ -80,6 +81,10 @@ func (e *estate) request(r api.Route, p map[string]string) (path, query string, 
 		return path, "", map[string]any{"scopes": []string{}}
 	case "createKey":
 		return path, "", map[string]any{"scopes": []string{"runs:read"}}
+	case "createCredential":
+		return path, "", map[string]any{"name": "own", "secret": "a-secret-of-this-test", "audiences": []string{"api.example.com"}}
+	case "rotateCredential":
+		return path, "", map[string]any{"secret": "another-secret-of-this-test"}
 	case "createTenant":
 		return path, "", map[string]any{"tenantId": p["tenantId"]}
 	case "diffRuns", "diffRun":
@@ -197,7 +202,7 @@ func (e *estate) inventory() string {
 	e.s.t.Helper()
 	var b strings.Builder
 	for _, path := range []string{"/runs", "/runs/" + e.there["runId"], "/runs/" + e.there["runId"] + "/events/poll", "/host/fermata/workflows",
-		"/host/fermata/interrupts", "/host/fermata/webhooks", "/host/fermata/members", "/host/fermata/roles", "/host/fermata/keys"} {
+		"/host/fermata/interrupts", "/host/fermata/webhooks", "/host/fermata/members", "/host/fermata/roles", "/host/fermata/keys", "/host/fermata/credentials"} {
 		a := e.s.do("GET", path, nil).want(e.s.t, 200)
 		var v any
 		if err := json.Unmarshal(a.body, &v); err != nil {
@@ -276,6 +281,7 @@ func (s *server) estateMore(e *estate) {
 	s.do("POST", "/host/fermata/keys", map[string]any{"name": n, "scopes": []string{"runs:read"}}).want(s.t, 201)
 	s.do("POST", "/host/fermata/members", map[string]any{"subjectId": n}).want(s.t, 201)
 	s.do("POST", "/host/fermata/tenants", map[string]any{"tenantId": "t" + n}).want(s.t, 201)
+	s.credential(map[string]any{"secret": "a-secret-of-this-test", "audiences": []string{"api.example.com"}})
 }
 
 // Each route asks for the scope its row says, before it looks at anything.

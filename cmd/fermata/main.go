@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, NewMasterKey: fermata.NewMasterKey, RecoverKey: recoverKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -54,10 +54,6 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		},
 		Limits: limits(cfg), CORSOrigins: cfg.CORSOrigins, AllowedHosts: cfg.AllowedHosts,
 	})
-}
-
-func recoverKey(ctx context.Context, dataDir, tenant, name, key string, log *slog.Logger) (string, error) {
-	return fermata.RecoverKey(ctx, fermata.Recovery{DataDir: dataDir, Tenant: tenant, Name: name, Key: key, Logger: log})
 }
 
 func limits(c config.Config) fermata.Limits {

@@ -69,10 +69,6 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func recoverKey(ctx context.Context, dataDir, tenant, name, key string, log *slog.Logger) (string, error) {
-	return fermata.RecoverKey(ctx, fermata.Recovery{DataDir: dataDir, Tenant: tenant, Name: name, Key: key, Logger: log})
-}
-
 // world is where one command line runs.
 type world struct {
 	t       *testing.T
@@ -106,7 +102,7 @@ func (w *world) env() Env {
 			}
 			return out
 		},
-		Version: "1.2.3", OpenHost: w.open, RecoverKey: recoverKey, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {

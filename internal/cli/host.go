@@ -37,6 +37,13 @@ type Pruner interface {
 	Prune(ctx context.Context, r host.Prune) (host.Pruned, error)
 }
 
+// Recoverer is a Host that can make a key for whoever has its data folder in hand.
+type Recoverer interface {
+	// RecoverKey makes an API key with every right in a tenant. Empty texts mean the
+	// first tenant, a usual name and a generated key.
+	RecoverKey(ctx context.Context, tenant, name, key string) (string, error)
+}
+
 // Open makes a host of a configuration whose Data folder exists. Nothing runs
 // before Start.
 type Open func(ctx context.Context, cfg config.Config, log *slog.Logger) (Host, error)

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/config"
 	"github.com/spf13/cobra"
@@ -29,14 +33,7 @@ func (a *app) keysRecover() *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		if a.env.RecoverKey == nil {
-			return errors.New("this program carries no host")
-		}
-		log, err := a.logger(cfg, a.env.Stderr)
-		if err != nil {
-			return usageError{err}
-		}
-		key, err := a.env.RecoverKey(cmd.Context(), cfg.Data, tenant, name, a.env.Getenv("FERMATA_NEW_API_KEY"), log)
+		key, err := a.recoverKey(cmd.Context(), cfg, tenant, name)
 		if err != nil {
 			return fmt.Errorf("no key was made: %w", err)
 		}
@@ -48,4 +45,30 @@ func (a *app) keysRecover() *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// recoverKey opens the host of a data folder, with the keys it is sealed by, without
+// starting it.
+func (a *app) recoverKey(ctx context.Context, cfg config.Config, tenant, name string) (key string, err error) {
+	if a.env.OpenHost == nil {
+		return "", errors.New("this program carries no host")
+	}
+	// Opening would make a database, and a key that nobody is shown.
+	if _, err := os.Stat(filepath.Join(cfg.Data, "fermata.db")); err != nil {
+		return "", fmt.Errorf("there is no host's data in %s: %w", cfg.Data, err)
+	}
+	log, err := a.logger(cfg, a.env.Stderr)
+	if err != nil {
+		return "", usageError{err}
+	}
+	h, err := a.env.OpenHost(ctx, cfg, log)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, stopHost(h, 10*time.Second)) }()
+	r, ok := h.(Recoverer)
+	if !ok {
+		return "", errors.New("this host cannot make keys")
+	}
+	return r.RecoverKey(ctx, tenant, name, a.env.Getenv("FERMATA_NEW_API_KEY"))
 }

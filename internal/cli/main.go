@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,9 +22,8 @@ type Env struct {
 	// is nil too, else it is empty.
 	Environ func() []string
 
-	Version    string
-	OpenHost   Open    // for serve and run; nil if this program carries no host
-	RecoverKey Recover // nil likewise
+	Version  string
+	OpenHost Open // for serve and run; nil if this program carries no host
 	// NewMasterKey makes the text of a master key; nil if this program carries no host.
 	NewMasterKey func() string
 	Catalog      flow.Catalog // for checking workflows without a host; nil for none
@@ -39,10 +37,6 @@ type Env struct {
 	Signals <-chan os.Signal
 	Exit    func(code int)
 }
-
-// Recover makes an API key in the data folder of a stopped host. Empty texts mean the
-// first tenant, a usual name and a generated key.
-type Recover func(ctx context.Context, dataDir, tenant, name, key string, log *slog.Logger) (string, error)
 
 // Exit codes.
 const (

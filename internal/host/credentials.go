@@ -276,21 +276,19 @@ func (h *Host) ListCredentials(ctx context.Context, c identity.Caller, cursor st
 	if err := h.allow(c, identity.CredentialsRead); err != nil {
 		return CredentialPage{}, err
 	}
-	if cursor != "" && !ids.ValidOpaque(cursor) {
-		return CredentialPage{}, problem.Invalid("cursor", "is not a cursor of this list")
-	}
-	if limit <= 0 || limit > h.cfg.Limits.MaxPageSize {
+	if limit <= 0 {
 		limit = h.cfg.Limits.MaxPageSize
 	}
-	rows, err := h.store.Credentials().List(ctx, c.Tenant(), cursor, limit+1)
+	p, err := h.page("credentials", c.Tenant(), cursor, limit)
+	if err != nil {
+		return CredentialPage{}, err
+	}
+	rows, err := h.store.Credentials().List(ctx, c.Tenant(), p.after, p.limit+1)
 	if err != nil {
 		return CredentialPage{}, err
 	}
 	page := CredentialPage{Credentials: []CredentialInfo{}}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		page.NextCursor = rows[limit-1].Ref
-	}
+	rows, page.NextCursor = cutPage(p, rows, func(v store.Credential) string { return v.Ref })
 	for _, v := range rows {
 		var m credentialMeta
 		if err := json.Unmarshal(v.Meta, &m); err != nil {

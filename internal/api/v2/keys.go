@@ -133,7 +133,7 @@ func (a *API) keyRoutes(limit, cursor api.Param) []api.Route {
 			})),
 		},
 		{
-			Method: "POST", Pattern: keys + "/{keyId}:rotate", ID: "rotateKey", Scope: identity.KeysWrite,
+			Method: "POST", Pattern: keys + "/{keyId}:rotate", ID: "rotateKey", ShowsSecret: true, Scope: identity.KeysWrite,
 			Summary:  "Replace a key. Its holder stays the same; the key before opens for a while.",
 			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Optional: true, Schema: `{"type":"object","additionalProperties":false,"properties":{` +

@@ -143,7 +143,7 @@ func (a *API) tenantRoutes(limit, cursor api.Param) []api.Route {
 	}
 	return []api.Route{
 		{
-			Method: "POST", Pattern: tenants, ID: "createTenant", Scope: identity.HostAdmin,
+			Method: "POST", Pattern: tenants, ID: "createTenant", ShowsSecret: true, Scope: identity.HostAdmin,
 			Summary:  "Make a tenant, with the first key of its owner.",
 			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Schema: `{"type":"object","additionalProperties":false,"required":["tenantId"],"properties":{` +
