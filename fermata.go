@@ -32,6 +32,8 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
@@ -90,11 +92,18 @@ type Config struct {
 	// interrupt.resolved, for consumers that read only those.
 	LegacyEvents bool
 
+	// Mode says what the host is for: development, the default, or production,
+	// in which Open refuses every member that relaxes a protection.
+	Mode string
+
 	// AllowEgress admits private address ranges to workflows' outbound calls.
-	// It relaxes a protection; leave it empty in production.
+	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
 	Webhooks Webhooks
+
+	// Retention says how long runs that are over are kept; nil means a year.
+	Retention *Retention
 
 	Limits Limits
 }
@@ -136,6 +145,13 @@ type Webhooks struct {
 	DisableAfter time.Duration
 }
 
+// Retention are bounds of what is kept of runs that are over, and Bounds those
+// of one tenant. Zero means no bound; a bound of age is a day or more.
+type (
+	Retention = host.Retention
+	Bounds    = host.Bounds
+)
+
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
 	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
@@ -171,6 +187,16 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
 		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
+	}
+	if err := cfg.checkMode(); err != nil {
+		return nil, err
+	}
+	if cfg.Retention == nil {
+		r := host.DefaultRetention()
+		cfg.Retention = &r
+	}
+	if err := cfg.Retention.Check(); err != nil {
+		return nil, fmt.Errorf("fermata: Config.Retention: %w", err)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -240,7 +266,8 @@ func (h *Host) assemble(ctx context.Context) error {
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
-		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
@@ -259,8 +286,11 @@ func (h *Host) assemble(ctx context.Context) error {
 // bootstrap gives an empty data folder its first API key.
 func (h *Host) bootstrap(ctx context.Context) error {
 	any, err := h.keys.Any(ctx)
-	if err != nil || any {
+	if err != nil {
 		return err
+	}
+	if any {
+		return h.checkUnused(ctx)
 	}
 	key := h.cfg.BootstrapKey
 	if key == "" {
@@ -272,6 +302,22 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
+}
+
+// checkUnused says that a chosen key opens nothing, if it is none of the folder's.
+func (h *Host) checkUnused(ctx context.Context) error {
+	key := h.cfg.BootstrapKey
+	if key == "" {
+		return nil
+	}
+	_, err := h.keys.Authenticate(ctx, "Bearer "+key)
+	var p *problem.Error
+	if errors.As(err, &p) && p.Status() < http.StatusInternalServerError {
+		h.cfg.Logger.Warn("the bootstrap key was not used: the data folder has API keys already, and this is none of them that is good",
+			"setting", "bootstrap-key", "fix", "use a key of this folder, or take the setting away")
+		return nil
+	}
+	return err
 }
 
 func or[T int | int64](v, fallback T) T {
@@ -335,11 +381,19 @@ func (h *Host) RotateTokenKey(ctx context.Context) (string, error) { return h.ho
 // the process that made it, and empty on every later start.
 func (h *Host) FirstKey() string { return h.firstKey }
 
-// Relaxations lists protections the configuration has loosened.
-func (h *Host) Relaxations() []string {
-	out := h.egress.Relaxations()
-	for _, r := range h.hooks.Relaxations() {
-		out = append(out, "webhooks: "+r)
-	}
-	return out
-}
+// Prune is an operator's request to let go of runs now, and Pruned what came of it.
+type (
+	Prune  = host.Prune
+	Pruned = host.Pruned
+)
+
+// Prune lets go of runs that are over, by the configured bounds or by those of the
+// request. What something still needs stays. It works before Start, too.
+func (h *Host) Prune(ctx context.Context, r Prune) (Pruned, error) { return h.host.Prune(ctx, r) }
+
+// Relaxation is a protection that a member of Config has loosened.
+type Relaxation = relax.Relaxation
+
+// Relaxations lists the protections the configuration has loosened. A host in
+// production mode has none.
+func (h *Host) Relaxations() []Relaxation { return h.host.Relaxations() }

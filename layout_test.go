@@ -21,7 +21,7 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "internal/effect", "schema"},
 	{"internal/store"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
@@ -42,6 +42,7 @@ var narrower = []struct {
 	{pkg: "internal/problem", onlyFrom: []string{}},
 	{pkg: "internal/clock", onlyFrom: []string{}},
 	{pkg: "internal/ids", onlyFrom: []string{}},
+	{pkg: "internal/relax", onlyFrom: []string{}},
 	{pkg: "node", onlyFrom: []string{}},
 	{pkg: "client", onlyFrom: []string{}},
 	{pkg: "conformance", onlyFrom: []string{"schema"}},

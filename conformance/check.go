@@ -58,5 +58,5 @@ var registry = slices.Concat(
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
 	interruptChecks, approvalChecks, approverChecks, tokenChecks, heldTokenChecks,
-	compensationChecks, idempotencyChecks, effectChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, gateChecks, seamChecks,
+	compensationChecks, idempotencyChecks, effectChecks, retentionChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, gateChecks, seamChecks,
 )

@@ -27,6 +27,7 @@ func Command(ctx context.Context, args []string, getenv func(string) string, std
 	f.StringVar(&cfg.BaseURL, "base-url", "http://127.0.0.1:7411", "origin of the host")
 	f.StringVar(&cfg.APIKey, "api-key", "", "API key (default $FERMATA_API_KEY)")
 	f.StringVar(&cfg.OtherAPIKey, "other-api-key", "", "API key of a second tenant (default $FERMATA_OTHER_API_KEY)")
+	f.StringVar(&cfg.ExpiredRun, "expired-run", "", "id of a run that the host has let go of")
 	f.IntVar(&cfg.TargetMajor, "target-major", 0, "protocol major (default: the one the host prefers)")
 	f.StringVar(&cfg.Filter, "filter", "", "regular expression of the checks or floor scenarios to run")
 	f.DurationVar(&cfg.Timeout, "timeout", 30*time.Second, "longest time for one check")

@@ -27,6 +27,10 @@ type Config struct {
 	// foreign run are blocked without it.
 	OtherAPIKey string
 
+	// ExpiredRun is the id of a run of the caller's tenant that the host has let go
+	// of. Nothing on the wire makes one, so checks of it are inapplicable without.
+	ExpiredRun string
+
 	// TargetMajor is the protocol major to look at; 0 takes the major of the
 	// host's preferredVersion. Only 2 is covered.
 	TargetMajor int

@@ -23,7 +23,7 @@ func main() {
 		debug.SetGCPercent(200)
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
 		Version: fermata.Version, OpenHost: open, Catalog: builtinCatalog(),
 	}))
 }
@@ -35,7 +35,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
+		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		LegacyEvents: cfg.LegacyEvents,
 		Webhooks: fermata.Webhooks{
@@ -68,6 +69,17 @@ func authorities(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("webhook-ca: %s holds no certificate", file)
 	}
 	return pool, nil
+}
+
+func retention(r config.Retention) *fermata.Retention {
+	out := &fermata.Retention{
+		Default: fermata.Bounds{MaxAge: r.MaxAge, MaxRuns: r.MaxRuns}, Tombstones: r.Tombstones,
+		Tenants: map[string]fermata.Bounds{},
+	}
+	for _, t := range r.Tenants {
+		out.Tenants[t.Tenant] = fermata.Bounds{MaxAge: t.MaxAge, MaxRuns: t.MaxRuns}
+	}
+	return out
 }
 
 type catalog map[string]*node.Type

@@ -53,8 +53,10 @@ func TestReadBody(t *testing.T) {
 		if c.want != "" && !problem.Is(err, c.want) || c.want == "" && err != nil || string(b) != c.text {
 			t.Errorf("%s: %q, %v", name, b, err)
 		}
-		if len(w.set) != 0 && (len(w.set) != 2 || w.set[0].IsZero() || !w.set[1].IsZero()) {
-			t.Errorf("%s: read deadlines %v", name, w.set)
+		for i, at := range w.set { // each is lifted again
+			if len(w.set)%2 != 0 || at.IsZero() != (i%2 == 1) {
+				t.Errorf("%s: read deadlines %v", name, w.set)
+			}
 		}
 		if c.want == "" && len(w.set) == 0 {
 			t.Errorf("%s: read without a deadline", name)

@@ -28,6 +28,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 		return nil, problem.New(problem.UnsupportedMediaType, "the content encoding %q is not accepted", enc).With("contentEncoding", enc)
 	}
 	if r.ContentLength > int64(limit) {
+		drain(w, r)
 		return nil, tooLarge(limit)
 	}
 	// A body that trickles in would hold its place among the calls for ever. A
@@ -39,6 +40,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 	if err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) {
+			drain(w, r)
 			return nil, tooLarge(limit)
 		}
 		return nil, problem.Invalid("body", "the request body could not be read to its end")
@@ -53,6 +55,27 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 		return nil, problem.New(problem.UnsupportedMediaType, "want Content-Type: application/json").With("contentType", ct)
 	}
 	return body, nil
+}
+
+// How much of a body that is refused is still read, and for how long.
+const (
+	maxDrain     = 64 << 20
+	drainTimeout = 10 * time.Second
+)
+
+// drain reads what is left of a body that is too large, within bounds: a client
+// that sends all of it before it looks for an answer would find the connection
+// reset in place of the refusal. Afterwards the connection is closed. A client
+// that waits to be asked for its body (Expect) is refused before it sends any.
+func drain(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close")
+	if r.Header.Get("Expect") != "" {
+		return
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(drainTimeout))
+	_, _ = io.CopyN(io.Discard, r.Body, maxDrain)
+	_ = rc.SetReadDeadline(time.Time{})
 }
 
 func tooLarge(limit int) error {

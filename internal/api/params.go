@@ -1,8 +1,10 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +38,28 @@ func (r *Request) Authored(name string) (string, error) {
 		return "", problem.Invalid(name, "want 1 to 128 of A-Z a-z 0-9 . _ ~ : -")
 	}
 	return v, nil
+}
+
+// CheckQuery refuses a query parameter that the operation does not have: a slip
+// in a name must not answer another question than the one that was asked.
+func (r *Request) CheckQuery() error {
+	if r.URL.RawQuery == "" || r.Route.AnyQuery {
+		return nil
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem.Invalid("query", "the query string is malformed")
+	}
+	known := make([]string, 0, len(r.Route.Query))
+	for _, p := range r.Route.Query {
+		known = append(known, p.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(known, name) && !slices.Contains(r.Route.Ignored, name) {
+			return problem.Invalid(name, "this operation has no such query parameter").With("known", known)
+		}
+	}
+	return nil
 }
 
 // QueryOne reads a query parameter that may be given once.

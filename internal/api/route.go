@@ -24,6 +24,12 @@ type Route struct {
 	// GET: no key is needed to send them again.
 	ReadOnly bool
 
+	// AnyQuery marks operations that ignore query parameters they do not know,
+	// where the protocol says so, and Ignored names the single ones that others
+	// ignore. Anything else unknown is refused.
+	AnyQuery bool
+	Ignored  []string
+
 	Query   []Param
 	Headers []Param
 	Body    *Body            // nil for an operation without a request body

@@ -30,6 +30,9 @@ func newApp(env Env) *app {
 	}
 	if env.Getenv == nil {
 		env.Getenv = os.Getenv
+		if env.Environ == nil {
+			env.Environ = os.Environ
+		}
 	}
 	if env.Terminal == nil {
 		env.Terminal = terminal

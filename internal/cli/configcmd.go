@@ -29,8 +29,8 @@ func (a *app) configCommand() *cobra.Command {
 			t.add(l.Name, l.Value, l.Source)
 		}
 		t.print(a.env.Stdout)
-		for _, r := range config.Relaxations(cfg) {
-			a.say("\nnote: %s: %s", r.Setting, r.Note)
+		for _, n := range config.Notes(cfg) {
+			a.say("\nnote: %s: %s", n.Setting, n.Text)
 		}
 		return nil
 	}

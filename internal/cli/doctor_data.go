@@ -47,10 +47,23 @@ func checkWritable(dir string, info fs.FileInfo) finding {
 	}
 	f.Close()           //nolint:errcheck // nothing was written
 	os.Remove(f.Name()) //nolint:errcheck // it is only a probe
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return bad("data", "Run: chmod 700 "+dir, "others may look into %s", dir)
+	switch mode, open := openToOthers(dir); {
+	case open && info.Mode().Perm()&0o022 != 0:
+		return bad("data", "Run: chmod 700 "+dir, "others may write into %s (mode %s)", dir, mode)
+	case open:
+		return bad("data", "Run: chmod 700 "+dir, "others may look into %s (mode %s)", dir, mode)
 	}
 	return good("data", "%s", dir)
+}
+
+// openToOthers reports whether other users of the machine can reach into a folder.
+func openToOthers(dir string) (mode string, open bool) {
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS == "windows" {
+		return "", false
+	}
+	perm := info.Mode().Perm()
+	return fmt.Sprintf("%#o", perm), perm&0o077 != 0
 }
 
 func checkLock(dir string) finding {

@@ -27,7 +27,8 @@ const patience = 60 * time.Second
 
 // openReal opens a real host, as the program does.
 func openReal(ctx context.Context, cfg config.Config, log *slog.Logger) (Host, error) {
-	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress})
+	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		Retention: &fermata.Retention{Default: fermata.Bounds{MaxAge: cfg.Retention.MaxAge, MaxRuns: cfg.Retention.MaxRuns}}})
 }
 
 type types map[string]*node.Type
@@ -94,6 +95,12 @@ func newWorld(t *testing.T) *world {
 func (w *world) env() Env {
 	e := Env{
 		Stdin: w.stdin, Stdout: w.out, Stderr: w.err, Getenv: func(k string) string { return w.vars[k] },
+		Environ: func() (out []string) {
+			for k, v := range w.vars {
+				out = append(out, k+"="+v)
+			}
+			return out
+		},
 		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-run/fermata/client"
 	"github.com/fermata-run/fermata/internal/config"
+	"github.com/fermata-run/fermata/internal/host"
 )
 
 // Host is the embedded host, as far as the command line needs it.
@@ -29,6 +30,11 @@ type Host interface {
 	// Client calls the host within this process, with every right. It works from
 	// Start to Stop (client.InProcess makes a transport of a handler).
 	Client() *client.Client
+}
+
+// Pruner is a Host that can let go of runs.
+type Pruner interface {
+	Prune(ctx context.Context, r host.Prune) (host.Pruned, error)
 }
 
 // Open makes a host of a configuration whose Data folder exists. Nothing runs

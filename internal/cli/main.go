@@ -18,6 +18,10 @@ type Env struct {
 	Stderr io.Writer
 	Getenv func(string) string
 
+	// Environ lists the environment as name=value; nil asks the system if Getenv
+	// is nil too, else it is empty.
+	Environ func() []string
+
 	Version  string
 	OpenHost Open         // for serve and run; nil if this program carries no host
 	Catalog  flow.Catalog // for checking workflows without a host; nil for none

@@ -102,6 +102,9 @@ func TestRuns(t *testing.T) {
 	if code := w.run("runs", "start", "echo", "--input", "n=x"); code != 2 {
 		t.Errorf("exit %d", code)
 	}
+	over, _, _ := strings.Cut(strings.TrimPrefix(w.must("runs", "list", "--status", "completed"), "RUN"), "echo")
+	over = strings.Fields(over)[len(strings.Fields(over))-1]
+	contains(t, w.must("runs", "show", over), "status     completed", "\noutputs\n", `"n": 1`)
 	id, _, _ := strings.Cut(w.must("runs", "start", "gate"), " ")
 	contains(t, w.must("runs", "list"), "RUN  ", id, "gate ", "echo      completed", "a,b")
 	if out := w.must("runs", "list", "--workflow", "gate"); strings.Contains(out, "echo") {
@@ -364,7 +367,7 @@ func TestConfigCommand(t *testing.T) {
 	w.vars["FERMATA_MAX_CALLS"] = "7"
 	f := w.file("c.yaml", "log-level: debug\n")
 	out := w.must("config", "--config", f, "--allow-egress", "10.0.0.0/8")
-	contains(t, out, "SETTING ", "max-calls             7  ", "environment FERMATA_MAX_CALLS", "file "+f+":1", "flag --allow-egress", "(set, hidden)", "note: allow-egress: ")
+	contains(t, out, "SETTING ", "\nmax-calls ", " 7  ", "environment FERMATA_MAX_CALLS", "file "+f+":1", "flag --allow-egress", "(set, hidden)", "note: allow-egress: ")
 	contains(t, w.must("config", "--json"), `"name": "listen"`, `"source": "default"`)
 	if strings.Contains(out, "s3cret") {
 		t.Errorf("the secret is shown:\n%s", out)

@@ -83,6 +83,12 @@ func (a *app) runOnce(ctx context.Context, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := work.knows(in, o.answers); err != nil {
+		if !o.watch {
+			return err
+		}
+		a.note("note: %v", err) // the file is being worked on
+	}
 	local, err := a.openLocal(ctx, cfg, src)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -27,10 +28,40 @@ func (a *app) runsShow(t *target) *cobra.Command {
 			return a.document(r.Raw)
 		}
 		a.printRun(r)
+		if r.Status == client.Completed {
+			return a.printOutputs(cmd.Context(), c, r.RunID)
+		}
 		return nil
 	}
 	return cmd
 }
+
+// printOutputs prints what a run has come to, masked as its last event is.
+func (a *app) printOutputs(ctx context.Context, c *client.Client, id string) error {
+	after := int64(beyondLog)
+	end, err := c.Poll(ctx, id, client.PollOptions{After: &after})
+	if err != nil {
+		return err
+	}
+	// Little follows the event with the outputs, if anything does.
+	after = end.LastSequence - 50
+	page, err := c.Poll(ctx, id, client.PollOptions{After: &after})
+	if err != nil {
+		return err
+	}
+	for _, ev := range page.Events {
+		var p struct {
+			Outputs json.RawMessage `json:"outputs"`
+		}
+		if ev.Type == "run.completed" && ev.Decode(&p) == nil {
+			a.printValues("outputs", p.Outputs)
+		}
+	}
+	return nil
+}
+
+// beyondLog is a cursor behind every event: the answer names the last one.
+const beyondLog = 1 << 52
 
 // nodeState is one entry of a snapshot's nodeStates.
 type nodeState struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/config"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/cobra"
 )
 
@@ -56,9 +57,15 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if err := a.checkEnviron(log); err != nil {
+		return err
+	}
 	warnUnusual(log, cfg)
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("the data folder cannot be made: %w", err)
+	}
+	if mode, open := openToOthers(cfg.Data); open {
+		log.Warn("others on this machine can reach the data folder", "data", cfg.Data, "mode", mode, "fix", "chmod 700 "+cfg.Data)
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -69,7 +76,7 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return err
 	}
-	a.banner(listener.Addr().String(), cfg.Data, h.FirstKey())
+	a.banner(listener.Addr().String(), cfg, h.FirstKey())
 	err = h.Start(ctx)
 	if err == nil && cfg.Workflows != "" {
 		err = a.loadFolder(ctx, h, cfg.Workflows, strict)
@@ -80,12 +87,16 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
 }
 
-func (a *app) banner(addr, data, key string) {
+func (a *app) banner(addr string, cfg config.Config, key string) {
 	url := "http://" + addr
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)
-	a.say("  data       %s", data)
+	a.say("  data       %s", cfg.Data)
+	a.say("  mode       %s", cfg.Mode)
+	for _, r := range config.Relaxations(cfg) {
+		a.say("  relaxed    %s (--%s)", r.Effect, r.Setting)
+	}
 	if key != "" {
 		a.say("  API key    %s", key)
 		a.say("             It is shown this once: keep it. For the other commands, set it with")
@@ -129,9 +140,29 @@ func stopHost(h Host, grace time.Duration) error {
 	return h.Stop(ctx)
 }
 
+// checkEnviron makes sure that no variable was meant as a setting and is none.
+func (a *app) checkEnviron(log *slog.Logger) error {
+	if a.env.Environ == nil {
+		return nil
+	}
+	unknown, err := config.CheckEnviron(a.env.Environ())
+	if err != nil {
+		return usageError{err}
+	}
+	if len(unknown) > 0 {
+		log.Warn("variables of the environment begin like settings and are none", "names", unknown)
+	}
+	return nil
+}
+
 // warnUnusual logs what an operator has opened.
 func warnUnusual(log *slog.Logger, cfg config.Config) {
-	for _, r := range config.Relaxations(cfg) {
-		log.Warn("a protection is relaxed", "setting", r.Setting, "note", r.Note)
+	relaxed := config.Relaxations(cfg)
+	for _, n := range config.Notes(cfg) {
+		if r, ok := relax.Of(relaxed, n.Setting); ok {
+			log.Warn("a protection is relaxed", "relaxation", r.Name, "setting", r.Setting, "note", r.Effect)
+			continue
+		}
+		log.Warn("a setting reaches further than its default", "setting", n.Setting, "note", n.Text)
 	}
 }

@@ -136,7 +136,8 @@ func TestServeOnAllAddressesWarns(t *testing.T) {
 	w.saw(w.out, "is listening on")
 	w.signals <- os.Interrupt
 	w.wait(done)
-	contains(t, w.err.String(), "a protection is relaxed", `"setting":"listen"`, `"setting":"allow-egress"`)
+	contains(t, w.err.String(), "a protection is relaxed", `"setting":"listen"`, `"setting":"allow-egress"`, `"relaxation":"egress-private-ranges"`)
+	contains(t, w.out.String(), "mode       development", "relaxed    nodes may call 10.0.0.0/8, which is closed otherwise (--allow-egress)")
 }
 
 // An open stream must not keep the host from stopping: its stop ends them.

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/flow"
 )
@@ -35,6 +38,50 @@ func (a *app) readWork(file string) (*work, error) {
 		return nil, err
 	}
 	return &work{file: file, text: b, head: headOf(b), others: others}, nil
+}
+
+// knows makes sure that every input is a variable of the workflow, and every
+// answer is for a node of it or of one beside it. A slip in a name would go
+// unnoticed: the run would use a default, or wait for the answer for ever.
+func (w *work) knows(inputs json.RawMessage, answers map[string]string) error {
+	var in map[string]json.RawMessage
+	if inputs != nil {
+		if err := json.Unmarshal(inputs, &in); err != nil {
+			return err
+		}
+	}
+	var vars []string
+	for _, v := range w.head.Variables {
+		vars = append(vars, v.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if !slices.Contains(vars, name) {
+			return usage("input %q: the workflow has no such variable%s", name, listed("it has", vars))
+		}
+	}
+	if len(answers) == 0 {
+		return nil
+	}
+	nodes := slices.Sorted(maps.Keys(w.head.names()))
+	for _, f := range w.others {
+		if b, err := readDefinition(f); err == nil {
+			nodes = append(nodes, slices.Sorted(maps.Keys(headOf(b).names()))...)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		if !slices.Contains(nodes, name) {
+			return usage("--answer %s: neither the workflow nor one beside it has such a node%s", name, listed("there are", nodes))
+		}
+	}
+	return nil
+}
+
+// listed says what there is, if it is not too much.
+func listed(what string, names []string) string {
+	if len(names) == 0 || len(names) > 20 {
+		return ""
+	}
+	return "; " + what + " " + strings.Join(names, ", ")
 }
 
 // neighbours are the *.json files beside a file.

@@ -4,13 +4,16 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Config is what an operator has set, or not.
 type Config struct {
-	Listen    string // host:port of the API
-	Data      string // folder of everything that is kept
-	Workflows string // folder of definitions registered at the start; empty for none
+	Mode      relax.Mode // what the host is for; production refuses relaxations
+	Listen    string     // host:port of the API
+	Data      string     // folder of everything that is kept
+	Workflows string     // folder of definitions registered at the start; empty for none
 
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // auto, text or json
@@ -31,6 +34,8 @@ type Config struct {
 	WebhookDisable  time.Duration  // for which an endpoint must have taken nothing before it is disabled
 	ShutdownGrace   time.Duration  // from the signal to the end
 
+	Retention Retention // of runs that are over
+
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.
 	BootstrapKey string
@@ -39,6 +44,21 @@ type Config struct {
 	BootstrapRoles    []string // that the holder of the first key has
 	LegacyEvents      bool     // say approvals and clarifications by their older types, too
 	OverrideApprovers []string // who may release a gate alone, where the gate says so
+}
+
+// Retention says how long runs that are over are kept. Zero means no bound.
+type Retention struct {
+	MaxAge     time.Duration // since a run's end
+	MaxRuns    int           // of one tenant, the newest by their end
+	Tombstones time.Duration // how long it is remembered of a run that it has expired
+	Tenants    []TenantRetention
+}
+
+// TenantRetention are one tenant's bounds, in place of the others.
+type TenantRetention struct {
+	Tenant  string
+	MaxAge  time.Duration
+	MaxRuns int
 }
 
 // Loopback reports whether Listen can be reached from this machine only.

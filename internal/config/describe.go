@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Line is one setting as an operator is shown it. Secrets are hidden.
@@ -20,34 +22,37 @@ func Describe(c Config, src Sources) []Line {
 		s := &settings[i]
 		out[i] = Line{Name: s.Name, Value: s.get(&c), Source: src[s.Name].String()}
 	}
-	for _, r := range Relaxations(c) {
+	for _, n := range Notes(c) {
 		for i := range out {
-			if out[i].Name == r.Setting {
-				out[i].Note = r.Note
+			if out[i].Name == n.Setting {
+				out[i].Note = n.Text
 			}
 		}
 	}
 	return out
 }
 
-// Relaxation is a value that makes the host less closed than it is by default.
-type Relaxation struct {
-	Setting string
-	Note    string
+// Relaxations lists the protections an operator has loosened. A host in
+// production mode refuses them (Load does).
+func Relaxations(c Config) []relax.Relaxation {
+	return append(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks)...)
 }
 
-// Relaxations lists what an operator has opened, so that it is said at the start
-// and is never forgotten.
-func Relaxations(c Config) []Relaxation {
-	var out []Relaxation
+// Note says what is unusual about a setting's value.
+type Note struct {
+	Setting string
+	Text    string
+}
+
+// Notes lists what is said at the start, so that it is never forgotten: every
+// relaxation, and what is none but reaches further than the default.
+func Notes(c Config) []Note {
+	var out []Note
 	if c.Listen != "" && !c.Loopback() {
-		out = append(out, Relaxation{"listen", "other machines can reach the API; put TLS in front of it"})
+		out = append(out, Note{"listen", "other machines can reach the API; put TLS in front of it"})
 	}
-	if len(c.AllowEgress) > 0 {
-		out = append(out, Relaxation{"allow-egress", "nodes may call " + joinPrefixes(c.AllowEgress) + ", which is closed otherwise"})
-	}
-	if len(c.AllowWebhooks) > 0 {
-		out = append(out, Relaxation{"allow-webhooks", "webhooks may be delivered to " + joinPrefixes(c.AllowWebhooks) + ", which is closed otherwise"})
+	for _, r := range Relaxations(c) {
+		out = append(out, Note{r.Setting, r.Effect})
 	}
 	return out
 }

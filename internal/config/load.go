@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/pflag"
 )
 
@@ -71,6 +72,11 @@ func Load(in Input) (Config, Sources, error) {
 		if err := l.setting(&settings[i]); err != nil {
 			return Config{}, nil, err
 		}
+	}
+	if err := relax.Check(l.cfg.Mode, Relaxations(l.cfg)); err != nil {
+		var r relax.Refused
+		errors.As(err, &r)
+		return Config{}, nil, fmt.Errorf("%w (from the %s; mode from the %s)", err, l.src[r.Setting], l.src["mode"])
 	}
 	return l.cfg, l.src, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/spf13/pflag"
 )
 
@@ -61,10 +62,11 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
+		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
 		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
+		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day},
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -80,11 +82,13 @@ func TestDefaults(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	samples := map[string][3]string{ // file, environment, flag
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data": {"/f", "/e", "/g"}, "workflows": {"/f", "/e", "/g"},
-		"log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
+		"mode": {"development", "production", "development"}, "log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
 		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"},
 		"legacy-events": {"on", "off", "on"},
 		"allow-egress":  {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
+		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},
+		"retention-tenants": {"a=1d/none", "a=none/5", "a=30d/7,b=none/none"},
 	}
 	for i := range settings {
 		s := &settings[i]
@@ -140,6 +144,15 @@ func TestRefusals(t *testing.T) {
 		"unknown":        {file("colour: red"), `colour: there is no such setting (from the file HOME/c.yaml:1)`},
 		"spelling":       {file("a: 1\n"), `a: there is no such setting (`},
 		"other spelling": {file("listen: :1\nlogLevel: x"), `logLevel: there is no such setting; it is written "log-level" (from the file HOME/c.yaml:2)`},
+		"mode":           {flag("--mode", "prod"), `mode: "prod" is not one of development, production (from the flag --mode)`},
+		"relaxed": {setup{scope: ServeOnly, args: []string{"--allow-egress", "10.0.0.0/8"}, env: map[string]string{"FERMATA_MODE": "production"}},
+			`allow-egress: nodes may call 10.0.0.0/8, which is closed otherwise; a host in production mode does not start with that (from the flag --allow-egress; mode from the environment FERMATA_MODE)`},
+		"too young":      {flag("--retention-max-age", "23h"), `retention-max-age: "23h" is not from 1d to 36500d, or none (from the flag --retention-max-age)`},
+		"too few":        {flag("--retention-max-runs", "0"), `retention-max-runs: "0" is not a whole number from 1 to 1000000000, or none`},
+		"tenant":         {flag("--retention-tenants", "a=1d/5,b=1h/5"), `holds "b=1h/5", which has an age that is not from 1d to 36500d, or none`},
+		"tenant form":    {flag("--retention-tenants", "a"), `holds "a", which is not written like acme=30d/10000`},
+		"tenant name":    {flag("--retention-tenants", "a b=1d/5"), `holds "a b=1d/5", which begins with no tenant`},
+		"tenant twice":   {flag("--retention-tenants", "a=1d/5,a=2d/5"), `holds "a=2d/5", which names the tenant twice`},
 		"twice":          {file("listen: a:1\nlisten: b:2"), `listen: is set twice (from the file HOME/c.yaml:2)`},
 		"structure":      {file("listen: {a: 1}"), `listen: must be a single value (from the file HOME/c.yaml:1)`},
 		"no mapping":     {file("- a"), `config: the file HOME/c.yaml cannot be read: it must hold names with values`},

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // Scope says where a setting means something.
@@ -40,6 +42,14 @@ func (s *Setting) Env() string {
 func Settings() []Setting { return settings }
 
 var settings = []Setting{
+	{
+		Name: "mode", Type: "mode", Default: string(relax.Development),
+		Usage: "What the host is for: development, or production, which refuses every setting that loosens a protection.",
+		set: func(c *Config, v string) error {
+			return oneOf((*string)(&c.Mode), v, string(relax.Development), string(relax.Production))
+		},
+		get: func(c *Config) string { return string(c.Mode) },
+	},
 	{
 		Name: "listen", Type: "address", Default: "127.0.0.1:7411", Scope: ServeOnly,
 		Usage: "Address of the API.",
@@ -90,6 +100,32 @@ var settings = []Setting{
 		"Requests answered at the same time.", func(c *Config) *int { return &c.MaxCalls }),
 	number("max-streams", 20_000, 1, 1_000_000, ServeOnly,
 		"Event streams open at the same time.", func(c *Config) *int { return &c.MaxStreams }),
+	{
+		Name: "retention-max-age", Type: "duration", Default: "365d", Scope: ServeOnly,
+		Usage: "How long a run is kept after its end, 1d or more, or none for as long as there is room.",
+		set:   func(c *Config, v string) error { return age(&c.Retention.MaxAge, v) },
+		get:   func(c *Config) string { return formatAge(c.Retention.MaxAge) },
+	},
+	{
+		Name: "retention-max-runs", Type: "number", Default: none, Scope: ServeOnly,
+		Usage: "How many runs that are over are kept of one tenant, those that ended last; none for any number. A run stays for a day whatever comes after it.",
+		set:   func(c *Config, v string) error { return runs(&c.Retention.MaxRuns, v) },
+		get:   func(c *Config) string { return formatRuns(c.Retention.MaxRuns) },
+	},
+	{
+		Name: "retention-tenants", Type: "list", Scope: ServeOnly,
+		Usage: "Bounds of single tenants in place of those two, as tenant=age/runs, such as acme=30d/10000 or lab=none/none.",
+		set:   func(c *Config, v string) error { return tenantRetention(&c.Retention.Tenants, v) },
+		get:   func(c *Config) string { return joinTenants(c.Retention.Tenants) },
+	},
+	{
+		Name: "retention-tombstones", Type: "duration", Default: "730d", Scope: ServeOnly,
+		Usage: "How long a run that has expired is answered with run_expired; not_found after that.",
+		set: func(c *Config, v string) error {
+			return duration(&c.Retention.Tombstones, v, day, 36500*day)
+		},
+		get: func(c *Config) string { return formatDuration(c.Retention.Tombstones) },
+	},
 	{
 		Name: "allow-egress", Type: "list",
 		Usage: "Private address ranges that nodes may call, such as 10.1.0.0/16; a relaxation of the outbound guard.",

@@ -70,6 +70,12 @@ func duration(into *time.Duration, v string, least, most time.Duration) error {
 	return nil
 }
 
+// Duration reads a duration as settings are written, whole days such as 30d too.
+func Duration(v string) (d time.Duration, err error) {
+	err = duration(&d, v, 0, 36500*day)
+	return d, err
+}
+
 func formatDuration(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"

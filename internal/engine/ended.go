@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -15,6 +17,10 @@ const (
 	endedRuns  = 1024
 	endedBytes = 8 << 20
 	endedLog   = 64 << 10 // a longer log is not worth its room
+
+	// What another replica lets go of is not told here. No run is let go of so
+	// soon after its end (host.Smallest), unless an operator wants it.
+	endedFor = time.Hour
 )
 
 // Ended is a run that has come to its end on this instance, and of which nothing is
@@ -26,6 +32,7 @@ type Ended struct {
 	Log   []event.Event // all of it, or nil if only part is at hand
 
 	size int
+	kept time.Time // by this process's own time
 }
 
 // ended keeps the runs that ended last, the oldest of which make room.
@@ -41,13 +48,30 @@ func (e *Engine) Ended(id ids.Run) (*Ended, bool) {
 	e.ended.mu.RLock()
 	defer e.ended.mu.RUnlock()
 	r, ok := e.ended.byID[id]
+	if ok && time.Since(r.kept) > endedFor {
+		return nil, false
+	}
 	return r, ok
+}
+
+// Forget drops what is kept of a run that has ended: it has expired.
+func (e *Engine) Forget(id ids.Run) {
+	d := &e.ended
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.byID[id]
+	if r == nil {
+		return
+	}
+	delete(d.byID, id)
+	d.bytes -= r.size
+	d.order = slices.DeleteFunc(d.order, func(x ids.Run) bool { return x == id })
 }
 
 // keep remembers a run whose end is durable. before is how much log it had
 // ahead of the turn that ended it.
 func (d *ended) keep(t *turn, row store.Run, before int) {
-	r := &Ended{State: t.s, Row: row, size: before}
+	r := &Ended{State: t.s, Row: row, size: before, kept: time.Now()}
 	for i := range t.events {
 		r.size += len(t.events[i].Doc())
 	}

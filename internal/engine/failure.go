@@ -148,8 +148,18 @@ func (a *actor) drop(mail []message) {
 	}
 }
 
+// ErrExpired tells a caller that a run has been let go of (spec v2 replay.md
+// §Retention).
+func ErrExpired(x store.Expired) error {
+	return problem.New(problem.RunExpired, "the run has expired: it is over, and its time to be kept, too").
+		With("runId", x.Run.String()).With("expiredAt", run.Stamp(x.At))
+}
+
 func refusal(err error) error {
+	var x store.Expired
 	switch {
+	case errors.As(err, &x):
+		return ErrExpired(x)
 	case errors.Is(err, store.ErrNotFound):
 		return problem.New(problem.NotFound, "no such run")
 	case errors.Is(err, store.ErrClosed), errors.Is(err, errCut):

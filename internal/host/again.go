@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -22,6 +23,10 @@ func (h *Host) created(ctx context.Context, a attempt) (Created, bool, error) {
 		return Created{}, false, nil
 	}
 	row, err := h.store.Runs().Get(ctx, a.run)
+	var x store.Expired
+	if errors.As(err, &x) {
+		return Created{}, false, engine.ErrExpired(x) // there was one, and it is not made twice
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return Created{}, false, nil
 	}

@@ -177,7 +177,7 @@ func (h *Host) FoldUpTo(ctx context.Context, id ids.Run, seq int64) (*run.State,
 	for s.Seq < seq {
 		_, events, err := h.store.Runs().Events(ctx, id, s.Seq, streamEvents, streamBytes)
 		if err != nil {
-			return nil, err
+			return nil, notFound(err) // it may have expired between two reads
 		}
 		if len(events) == 0 {
 			break

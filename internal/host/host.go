@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -32,6 +33,12 @@ type Config struct {
 	// Override are the host's override principals.
 	Override Override
 	Webhooks Webhooks
+
+	// Retention says how long runs that are over are kept; for ever, if it is zero.
+	Retention Retention
+
+	// Relaxations are the protections that the operator has loosened.
+	Relaxations []relax.Relaxation
 }
 
 // Limits bound what callers may ask for.
@@ -82,6 +89,9 @@ func New(cfg Config) *Host {
 	if lim.MaxInFlightWait == 0 {
 		lim.MaxInFlightWait = defaultWait
 	}
+	if cfg.Retention.Tombstones == 0 {
+		cfg.Retention.Tombstones = defaultTombstones
+	}
 	return &Host{
 		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
@@ -90,6 +100,11 @@ func New(cfg Config) *Host {
 
 // Limits are the bounds in force.
 func (h *Host) Limits() Limits { return h.cfg.Limits }
+
+// Relaxations are the protections that the operator has loosened: what a
+// certificate has to record (spec v2 security-defaults.md §Relaxations). They are
+// never a member of discovery.
+func (h *Host) Relaxations() []relax.Relaxation { return h.cfg.Relaxations }
 
 // allow refuses a caller whose credential lacks a scope. None asks for no more
 // than a credential.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -87,6 +88,9 @@ func (h *Host) ListInterrupts(ctx context.Context, c identity.Caller, cursor str
 	}
 	limit = min(limit, h.cfg.Limits.MaxPageSize)
 	rows, err := h.store.Runs().OpenInterrupts(ctx, c.Tenant(), after, limit+1)
+	if errors.Is(err, store.ErrNotFound) { // its run has expired since
+		return InterruptPage{}, problem.Invalid("cursor", "is too old to go on from")
+	}
 	if err != nil {
 		return InterruptPage{}, err
 	}

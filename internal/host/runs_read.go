@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -19,7 +20,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// notFound is what a caller is told of a run that the store does not have.
 func notFound(err error) error {
+	var x store.Expired
+	if errors.As(err, &x) {
+		return engine.ErrExpired(x)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return problem.New(problem.NotFound, "no such run")
 	}

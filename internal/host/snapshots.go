@@ -62,6 +62,15 @@ func (c *snapshots) put(id ids.Run, seq int64, v jsontext.Value) {
 	}
 }
 
+// forget drops what is at hand of a run.
+func (c *snapshots) forget(id ids.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el := c.byKey[id]; el != nil {
+		c.remove(el)
+	}
+}
+
 func (c *snapshots) remove(el *list.Element) {
 	e := el.Value.(*snapshotEntry)
 	c.order.Remove(el)

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/store"
@@ -13,9 +14,18 @@ const (
 	sweepBatch = 500 // rows in one transaction, so that no other write waits long
 )
 
-// Sweep removes idempotency records, effects and dead letters that are past their
-// retention, now and then, until ctx ends.
+// Sweep does what is done now and then, until ctx ends: it removes
+// idempotency records, effects and dead letters that are past their retention, and
+// lets go of runs whose time is over.
+// One does not wait for the other.
 func (h *Host) Sweep(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { h.sweepRecords(ctx) })
+	wg.Go(func() { h.sweepRuns(ctx) })
+	wg.Wait()
+}
+
+func (h *Host) sweepRecords(ctx context.Context) {
 	purges := map[string]func(context.Context, time.Time, int) (int, error){
 		"idempotency records": h.store.Idempotency().Purge, "effects": h.store.Effects().Purge,
 		"dead letters": h.store.Webhooks().PurgeDeadLetters,

@@ -110,16 +110,29 @@ func infoOf(w store.Workflow) WorkflowInfo {
 	return WorkflowInfo{WorkflowID: w.ID, Version: w.Version, Digest: w.Digest, CreatedAt: run.Stamp(w.CreatedAt)}
 }
 
-// Workflow reads a definition: the latest version, or the one named.
-func (h *Host) Workflow(ctx context.Context, c identity.Caller, id, version string) (store.Workflow, error) {
+// Definition is a workflow's definition as a caller may see it.
+type Definition struct {
+	store.Workflow
+	Masked bool // something of it is hidden from this caller
+}
+
+// Workflow reads a definition: the latest version, or the one named. Whoever may
+// change workflows gets it as it is; to others the default value of a variable
+// that is declared sensitive is masked, as the variable's value is in every run.
+func (h *Host) Workflow(ctx context.Context, c identity.Caller, id, version string) (Definition, error) {
 	if err := h.allow(c, identity.ManifestRead); err != nil {
-		return store.Workflow{}, err
+		return Definition{}, err
 	}
 	w, err := h.store.Workflows().Get(ctx, c.Tenant(), id, version)
 	if errors.Is(err, store.ErrNotFound) {
-		return w, problem.New(problem.NotFound, "no workflow %q", id).With("workflowId", id)
+		return Definition{}, problem.New(problem.NotFound, "no workflow %q", id).With("workflowId", id)
 	}
-	return w, err
+	if err != nil || c.Holds(identity.WorkflowsWrite) {
+		return Definition{Workflow: w}, err
+	}
+	out := Definition{Workflow: w}
+	out.Definition, out.Masked, err = maskDefaults(w.Definition)
+	return out, err
 }
 
 // ListWorkflows reads a page of the caller's workflows.

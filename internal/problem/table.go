@@ -39,6 +39,7 @@ const (
 	IdempotencyInFlight        Code = "idempotency_in_flight"
 	InterruptCancelled         Code = "interrupt_cancelled"
 	InterruptExpired           Code = "interrupt_expired"
+	RunExpired                 Code = "run_expired"
 	PayloadTooLarge            Code = "payload_too_large"
 	StorageLimitExceeded       Code = "storage_limit_exceeded"
 	WebhookEndpointUnverified  Code = "webhook_endpoint_unverified"
@@ -98,7 +99,7 @@ var groups = map[int][]Code{
 		"replay_memory_snapshot_unavailable", RunAlreadyActive, RunStateConflict, RunTerminal,
 		VersionConflict, "workspace_conflict",
 	},
-	http.StatusGone:                  {InterruptCancelled, InterruptExpired, "run_expired"},
+	http.StatusGone:                  {InterruptCancelled, InterruptExpired, RunExpired},
 	http.StatusRequestEntityTooLarge: {PayloadTooLarge, "workspace_too_large"},
 	http.StatusUnsupportedMediaType:  {UnsupportedMediaType},
 	http.StatusUnprocessableEntity: {

@@ -12,7 +12,8 @@ import (
 // Sentinels. A backend returns these (possibly wrapped) and nothing else that a
 // caller is expected to tell apart.
 var (
-	// ErrNotFound: no such row for this tenant.
+	// ErrNotFound: no such row for this tenant. Of a run that has been let go of,
+	// Expired says so.
 	ErrNotFound = errors.New("store: not found")
 	// ErrStale: the run moved on since the caller read it (another epoch or
 	// another last sequence). Nothing was written.
@@ -38,6 +39,7 @@ type Store interface {
 	Effects() Effects
 	Webhooks() Webhooks
 	Deliveries() Deliveries
+	Retention() Retention
 	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error
@@ -49,8 +51,8 @@ type Runs interface {
 	// row, interrupts opened and closed, and a checkpoint. It returns only when
 	// all of it is durable. It fails with ErrStale if the run is not at
 	// a.Epoch and a.ExpectedSeq, with ErrNotFound if it is not there, and with
-	// ErrExists if a.Create names a run that is there or a.Opened an interrupt
-	// that ever was. A step that Check refuses is not written.
+	// ErrExists if a.Create names a run that is there or has expired, or
+	// a.Opened an interrupt that ever was. A step that Check refuses is not written.
 	Append(ctx context.Context, a *Append) error
 
 	// Get reads a run's row without its log.

@@ -92,6 +92,9 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 				return err
 			}
 		}
+		if err := r.CheckQuery(); err != nil {
+			return err
+		}
 		if r.Route.Mutates() {
 			return a.once(w, r, c, h)
 		}

@@ -74,6 +74,9 @@ func (a *API) byToken(intent string, h func(http.ResponseWriter, *api.Request, h
 		if err != nil {
 			return err
 		}
+		if err := r.CheckQuery(); err != nil {
+			return err
+		}
 		return h(w, r, g)
 	}
 }

@@ -1,6 +1,8 @@
 package v2
 
 import (
+	"strings"
+
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/identity"
 )
@@ -42,6 +44,7 @@ func (a *API) routes() []api.Route {
 		{
 			Method: "GET", Pattern: "/runs", ID: "listRuns", Spec: "runs.md §List", Protocol: true,
 			Summary: "The caller's runs, newest first.", Scope: identity.RunsRead,
+			AnyQuery: true, // a filter that is not advertised is ignored, says the text
 			Query: []api.Param{limit, cursor,
 				{Name: "workflowId", Description: "Only runs of this workflow.", Schema: text},
 				{Name: "status", Description: "Only runs in this status.", Schema: terminal}},
@@ -94,6 +97,7 @@ func (a *API) routes() []api.Route {
 		{
 			Method: "GET", Pattern: "/runs/{runId}/events/poll", ID: "pollRunEvents", Spec: "events.md §Poll", Protocol: true,
 			Summary: "Wait for a run's next events.", Scope: identity.RunsRead, Stream: true,
+			Ignored: []string{"lastSequence", "since"}, // cursors of 1.x, which the text says are none
 			Query: []api.Param{
 				{Name: "afterSequence", Description: "Only events behind this sequence.", Schema: `{"type":"integer","minimum":0}`},
 				{Name: "timeout", Description: "Seconds to wait.", Schema: `{"type":"integer","minimum":1,"maximum":60,"default":30}`}},
@@ -121,6 +125,9 @@ func (a *API) routes() []api.Route {
 		if r := &rs[i]; r.Mutates() {
 			r.Headers = append(r.Headers, keyed)
 			r.Errors = append(r.Errors, 409)
+		}
+		if r := &rs[i]; strings.Contains(r.Pattern, "{runId}") {
+			r.Errors = append(r.Errors, 410) // run_expired, spec v2 replay.md §Retention
 		}
 	}
 	return rs

@@ -25,6 +25,9 @@ func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Call
 		return err
 	}
 	etag := `"` + wf.Digest + `"`
+	if wf.Masked {
+		etag = `"` + wf.Digest + `-masked"`
+	}
 	w.Header().Set("ETag", etag)
 	if api.Matches(r.Header, etag) {
 		w.WriteHeader(http.StatusNotModified)

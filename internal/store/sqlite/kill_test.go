@@ -83,6 +83,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeForEver(dir))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(killSweep); dir != "" {
+		fmt.Fprintln(os.Stderr, sweepForEver(dir))
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)

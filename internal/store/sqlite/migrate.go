@@ -6,6 +6,10 @@ import (
 	"io/fs"
 )
 
+// incremental is the auto_vacuum with which free pages go back to the system when
+// they are asked to.
+const incremental = 2
+
 //go:embed migrations/*.sql
 var migrations embed.FS
 
@@ -24,6 +28,12 @@ func migrate(c *conn) error {
 	if have < 0 || have > int64(len(files)) {
 		return fmt.Errorf("the database has schema version %d and this program knows up to %d: use a newer program",
 			have, len(files))
+	}
+	if have == 0 {
+		// It holds only if it comes before the first table.
+		if err := c.db.Exec(fmt.Sprintf(`PRAGMA auto_vacuum = %d`, incremental)); err != nil {
+			return fmt.Errorf("let free pages be given back: %w", err)
+		}
 	}
 	if err := writeAheadLog(c); err != nil {
 		return err

@@ -75,6 +75,14 @@ func putRun(c *conn, a *store.Append) error {
 				return other
 			}
 		}
+		// The id of a run that has expired is not given to another one.
+		gone, err := c.prep(selectExpired).id(r.ID).one(func(*row) {})
+		if err != nil {
+			return err
+		}
+		if gone {
+			return store.ErrExists
+		}
 		n, err := c.prep(insertRun).text(r.ID.Tenant).text(r.ID.Opaque).
 			text(r.WorkflowID).text(r.WorkflowVersion).text(r.Status).int(r.Seq).int(r.Epoch).
 			optional(r.Instance).time(r.WakeAt).time(r.CreatedAt).time(r.StartedAt).time(r.CompletedAt).
@@ -93,7 +101,7 @@ func putRun(c *conn, a *store.Append) error {
 	}
 	found, err := c.prep(runIsThere).text(r.ID.Tenant).text(r.ID.Opaque).one(func(*row) {})
 	if err == nil && !found {
-		return store.ErrNotFound
+		return missing(c, r.ID)
 	}
 	if err == nil {
 		return store.ErrStale

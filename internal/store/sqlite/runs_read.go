@@ -87,7 +87,7 @@ func (p *page) fill(c *conn, last int64) error {
 func getRun(c *conn, id ids.Run) (run store.Run, err error) {
 	found, err := c.prep(selectRun).text(id.Tenant).text(id.Opaque).one(func(r *row) { run = scanRun(r) })
 	if err == nil && !found {
-		err = store.ErrNotFound
+		err = missing(c, id)
 	}
 	return run, err
 }

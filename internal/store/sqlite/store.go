@@ -116,6 +116,9 @@ func (s *Store) Keys() store.Keys { return keys{s} }
 // Idempotency implements store.Store.
 func (s *Store) Idempotency() store.Idempotency { return idempotency{s} }
 
+// Retention implements store.Store.
+func (s *Store) Retention() store.Retention { return retention{s} }
+
 // Ping implements store.Store.
 func (s *Store) Ping(ctx context.Context) error {
 	err := s.readers.read(ctx, func(c *conn) error {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,7 @@ func model(e *env) {
 			"stale":  m.stale,
 			"events": m.events,
 			"list":   m.list,
+			"expire": m.expire,
 			"":       m.check,
 		})
 	})
@@ -30,6 +32,7 @@ type machine struct {
 	e      *env
 	tenant string // fresh in every play, so that all can share a store
 	logs   []*log // oldest first
+	gone   []*log // expired
 }
 
 var statuses = []string{"running", "waiting-approval", "completed", "failed"}
@@ -84,6 +87,25 @@ func (m *machine) stale(t *rapid.T) {
 	}
 }
 
+func (m *machine) expire(t *rapid.T) {
+	l := m.pick(t)
+	over := l.row.Status == "completed" || l.row.Status == "failed"
+	gone, err := m.e.s.Retention().Expire(m.e.ctx, m.e.now, []store.Run{l.row})
+	if err != nil || (len(gone) == 1) != over {
+		t.Fatalf("a run that is %s: %d expired: %v", l.row.Status, len(gone), err)
+	}
+	if !over {
+		return
+	}
+	m.logs = slices.DeleteFunc(m.logs, func(x *log) bool { return x == l })
+	m.gone = append(m.gone, l)
+	// One transaction at most: the rest stays for a later one, or for ever.
+	_, err = m.e.s.Retention().Clear(m.e.ctx, rapid.IntRange(1, 20).Draw(t, "rows"), 1<<20)
+	if err != nil {
+		t.Fatalf("clear: %v", err)
+	}
+}
+
 func (m *machine) events(t *rapid.T) {
 	l := m.pick(t)
 	after := rapid.Int64Range(-1, l.row.Seq+1).Draw(t, "after")
@@ -112,6 +134,12 @@ func (m *machine) list(t *rapid.T) {
 
 // check runs after every action.
 func (m *machine) check(t *rapid.T) {
+	for _, l := range m.gone {
+		var x store.Expired
+		if _, err := m.e.s.Runs().Get(m.e.ctx, l.row.ID); !errors.As(err, &x) {
+			t.Fatalf("run %s: %v, want expired", l.row.ID, err)
+		}
+	}
 	if len(m.logs) == 0 {
 		return
 	}

@@ -49,6 +49,7 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX deliveries_due ON deliveries (tenant, target, due_at);
+CREATE INDEX deliveries_run ON deliveries (tenant, run_id);
 CREATE INDEX deliveries_held ON deliveries (holder) WHERE holder IS NOT NULL;
 
 CREATE TABLE dead_letters (
