@@ -20,6 +20,10 @@ var (
 	ErrStale = errors.New("store: stale epoch or sequence")
 	// ErrExists: a row with this key is there already. Nothing was written.
 	ErrExists = errors.New("store: already exists")
+	// ErrUnavailable: the database cannot be had at the moment, or lets nobody
+	// write. It may pass by itself. If a write fails with it, the write may have
+	// happened all the same.
+	ErrUnavailable = errors.New("store: the database is not available")
 	// ErrClosed: the store has been closed.
 	ErrClosed = errors.New("store: closed")
 )

@@ -1,0 +1,299 @@
+-- needs: 1
+-- Times are unix milliseconds by the host's clock, NULL for none; only leases are
+-- times of the database. Names whose grammar is narrow are text that sorts by its
+-- bytes; whatever a caller can choose freely (and JSON) is kept as the exact bytes
+-- given, in bytea. Tenant, then run, lead every key of what grows with use.
+
+-- Who is alive. A row that is gone is a replica that has been declared lost.
+CREATE TABLE instances (
+    id          text COLLATE "C" PRIMARY KEY,
+    lease_until timestamptz NOT NULL,
+    since       timestamptz NOT NULL  -- since when it has beaten without a gap
+);
+
+CREATE TABLE runs (
+    tenant           text COLLATE "C" NOT NULL,
+    run_id           text COLLATE "C" NOT NULL,
+    workflow         bytea NOT NULL,
+    workflow_version bytea NOT NULL,
+    status           text COLLATE "C" NOT NULL,
+    seq              bigint NOT NULL,
+    epoch            bigint NOT NULL,
+    instance         text COLLATE "C",
+    wake_at          bigint,
+    created_at       bigint,
+    started_at       bigint,
+    completed_at     bigint,
+    current_node     bytea NOT NULL,
+    parent_tenant    text COLLATE "C",
+    parent_id        text COLLATE "C",
+    parent_node      bytea NOT NULL,
+    notify           boolean NOT NULL,
+    tags             bytea,
+    owner            bytea,
+    error            bytea,
+    compensation     text COLLATE "C",
+    scope            bytea,
+    PRIMARY KEY (tenant, run_id)
+);
+
+-- Parked runs with a timer: what Claim and NextWake look for.
+CREATE INDEX runs_wake ON runs (wake_at)
+    WHERE wake_at IS NOT NULL AND instance IS NULL
+    AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
+-- Runs in someone's hands: what Claim looks through for lost instances.
+CREATE INDEX runs_instance ON runs (instance)
+    WHERE instance IS NOT NULL
+    AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
+CREATE INDEX runs_status ON runs (tenant, status, run_id) WHERE status <> 'completed';
+CREATE INDEX runs_workflow ON runs (tenant, workflow, run_id);
+CREATE INDEX runs_parent ON runs (parent_tenant, parent_id, run_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX runs_scope ON runs (tenant, scope)
+    WHERE scope IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled');
+CREATE INDEX runs_notify ON runs (run_id) WHERE notify;
+CREATE INDEX runs_ended ON runs (tenant, completed_at, run_id) WHERE completed_at IS NOT NULL;
+
+-- Whoever wants a scope alone changes its row here first, so that of two who want
+-- it at once one waits for the other. Scopes share a bounded number of rows.
+CREATE TABLE scope_turns (
+    tenant text COLLATE "C" NOT NULL,
+    bucket bigint NOT NULL,
+    turn   bigint NOT NULL,
+    PRIMARY KEY (tenant, bucket)
+);
+
+-- One row per append (a segment): n events from seq on, their documents joined by
+-- newlines. sealed is NULL or {"<seq>": <payload before masking>, ...}.
+CREATE TABLE events (
+    tenant text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    seq    bigint NOT NULL,
+    n      bigint NOT NULL,
+    body   bytea NOT NULL,
+    sealed bytea,
+    PRIMARY KEY (tenant, run_id, seq)
+);
+
+CREATE TABLE checkpoints (
+    tenant text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    seq    bigint NOT NULL,
+    state  bytea NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+-- A closed interrupt leaves its place in the order behind, without its data: a
+-- reader that pages through the inbox may hold its id as a cursor.
+CREATE TABLE interrupts (
+    tenant     text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    node_id    bytea NOT NULL,
+    kind       bytea NOT NULL,
+    key        bytea NOT NULL,
+    data       bytea,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    open       boolean NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+CREATE INDEX interrupts_open ON interrupts (tenant, created_at, id) WHERE open;
+CREATE INDEX interrupts_run ON interrupts (tenant, run_id);
+
+-- What is left of a run whose time is over. pending: its log and the like are
+-- still there and have to be cleared away.
+CREATE TABLE expired (
+    tenant     text COLLATE "C" NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    expired_at bigint NOT NULL,
+    pending    boolean NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+CREATE INDEX expired_at ON expired (expired_at);
+CREATE INDEX expired_pending ON expired (expired_at) WHERE pending;
+
+CREATE TABLE retention_clock (
+    id      bigint PRIMARY KEY,
+    trusted bigint,
+    since   bigint
+);
+
+-- ord counts the versions of one workflow in the order they were put.
+CREATE TABLE workflows (
+    tenant     text COLLATE "C" NOT NULL,
+    id         bytea NOT NULL,
+    version    bytea NOT NULL,
+    ord        bigint NOT NULL,
+    digest     bytea NOT NULL,
+    definition bytea NOT NULL,
+    created_at bigint,
+    latest     boolean NOT NULL,
+    PRIMARY KEY (tenant, id, version)
+);
+
+CREATE INDEX workflows_latest ON workflows (tenant, id) WHERE latest;
+
+-- Whoever changes which version is the latest changes this row first.
+CREATE TABLE workflow_turns (
+    tenant text COLLATE "C" NOT NULL,
+    id     bytea NOT NULL,
+    turn   bigint NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+-- Keys and secrets belong to the host: few rows, found before a tenant is known.
+CREATE TABLE keys (
+    id         text COLLATE "C" PRIMARY KEY,
+    hash       bytea NOT NULL UNIQUE,
+    tenant     text COLLATE "C" NOT NULL,
+    name       bytea NOT NULL,
+    scopes     bytea NOT NULL,
+    in_groups  bytea NOT NULL,
+    has_roles  bytea NOT NULL,
+    created_at bigint,
+    revoked_at bigint
+);
+
+CREATE TABLE secrets (
+    purpose    text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    value      bytea NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (purpose, id)
+);
+
+CREATE TABLE idempotency (
+    tenant     text COLLATE "C" NOT NULL,
+    endpoint   bytea NOT NULL,
+    key        bytea NOT NULL,
+    digest     bytea NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    instance   text COLLATE "C",
+    attempt    bigint NOT NULL,
+    created_at bigint,
+    expires_at bigint NOT NULL,
+    status     bigint,
+    header     bytea,
+    body       bytea,
+    PRIMARY KEY (tenant, endpoint, key)
+);
+
+CREATE INDEX idempotency_expires ON idempotency (expires_at);
+
+CREATE TABLE effects (
+    tenant     text COLLATE "C" NOT NULL,
+    effect_id  text COLLATE "C" NOT NULL,
+    state      text COLLATE "C" NOT NULL,
+    instance   text COLLATE "C",
+    claims     bigint NOT NULL,
+    at         bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    node_id    bytea NOT NULL,
+    attempt    bigint NOT NULL,
+    n          bigint NOT NULL,
+    outcome    bytea,
+    PRIMARY KEY (tenant, effect_id)
+);
+
+CREATE INDEX effects_expires ON effects (expires_at);
+
+CREATE TABLE effect_attempts (
+    tenant        text COLLATE "C" NOT NULL,
+    run_id        text COLLATE "C" NOT NULL,
+    n             bigint NOT NULL,
+    effect_id     text COLLATE "C" NOT NULL,
+    node_id       bytea NOT NULL,
+    attempt       bigint NOT NULL,
+    keying        text COLLATE "C" NOT NULL,
+    provider_key  bytea NOT NULL,
+    invocation_id bytea NOT NULL,
+    state         text COLLATE "C" NOT NULL,
+    at            bigint NOT NULL,
+    expires_at    bigint NOT NULL,
+    PRIMARY KEY (tenant, run_id, n)
+);
+
+CREATE INDEX effect_attempts_expires ON effect_attempts (expires_at);
+
+-- Whoever lists an attempt counts it here first.
+CREATE TABLE effect_counts (
+    tenant text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    n      bigint NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+CREATE TABLE webhooks (
+    tenant         text COLLATE "C" NOT NULL,
+    id             text COLLATE "C" NOT NULL,
+    url            bytea NOT NULL,
+    events         bytea NOT NULL,
+    tags           bytea,
+    algorithms     bytea,
+    secret         bytea NOT NULL,
+    previous       bytea NOT NULL,
+    rotated_at     bigint,
+    previous_until bigint,
+    disabled_at    bigint,
+    reason         bytea NOT NULL,
+    created_at     bigint,
+    PRIMARY KEY (tenant, id)
+);
+
+-- Counts the changes of a tenant's subscriptions, so that a step can tell whether
+-- what its replica knows of them still holds. Absent: there never was one.
+CREATE TABLE webhook_turns (
+    tenant text COLLATE "C" NOT NULL PRIMARY KEY,
+    turn   bigint NOT NULL
+);
+
+CREATE TABLE delivery_targets (
+    tenant        text COLLATE "C" NOT NULL,
+    target        text COLLATE "C" NOT NULL,
+    url           bytea,
+    due_at        bigint,
+    resume_at     bigint NOT NULL,
+    failures      bigint NOT NULL,
+    failing_since bigint,
+    PRIMARY KEY (tenant, target)
+);
+
+CREATE INDEX delivery_targets_due ON delivery_targets (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE deliveries (
+    tenant     text COLLATE "C" NOT NULL,
+    target     text COLLATE "C" NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    next_seq   bigint NOT NULL,
+    last_seq   bigint NOT NULL,
+    attempts   bigint NOT NULL,
+    due_at     bigint NOT NULL,
+    holder     text COLLATE "C",
+    claim      bigint NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant, target, run_id)
+);
+
+CREATE INDEX deliveries_due ON deliveries (tenant, target, due_at);
+CREATE INDEX deliveries_held ON deliveries (holder) WHERE holder IS NOT NULL;
+CREATE INDEX deliveries_run ON deliveries (tenant, run_id);
+
+CREATE TABLE dead_letters (
+    tenant      text COLLATE "C" NOT NULL,
+    webhook     text COLLATE "C" NOT NULL,
+    at          bigint NOT NULL,
+    id          text COLLATE "C" NOT NULL,
+    run_id      text COLLATE "C" NOT NULL,
+    event_id    bytea NOT NULL,
+    event_type  bytea NOT NULL,
+    attempts    bigint NOT NULL,
+    reason      bytea NOT NULL,
+    last_status bigint NOT NULL,
+    expires_at  bigint NOT NULL,
+    PRIMARY KEY (tenant, webhook, at, id)
+);
+
+CREATE INDEX dead_letters_expires ON dead_letters (expires_at);

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+const selectBody = `SELECT body FROM events WHERE tenant = $1 AND run_id = $2 AND seq = $3`
+
+// resolve is the answer to a request after its last transaction. A request that was
+// refused because its run has moved on may have moved it itself, if an earlier
+// commit was cut off: then what is in the database says so.
+func (w *writer) resolve(r *request) error {
+	err := r.err
+	if err == nil {
+		return nil
+	}
+	ctx, done := context.WithTimeout(context.Background(), writeTime)
+	defer done()
+	moved := errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrExists)
+	if r.maybe && moved {
+		ours := false
+		e := w.s.read(ctx, func(q querier) (err error) {
+			ours, err = r.isThere(ctx, q)
+			return err
+		})
+		if e != nil {
+			return errors.Join(store.ErrUnavailable, e)
+		}
+		if ours {
+			return nil
+		}
+	}
+	if r.lost.Opaque != "" && errors.Is(err, store.ErrStale) {
+		return w.why(ctx, r)
+	}
+	if r.maybe && !moved && !errors.Is(err, store.ErrClosed) {
+		return errors.Join(err, errUnknown)
+	}
+	return err
+}
+
+// why tells a run that has moved on from one that is not there.
+func (w *writer) why(ctx context.Context, r *request) error {
+	err := w.s.read(ctx, func(q querier) error {
+		var one1 int
+		there, err := one(ctx, q, runIsThere, []any{r.lost.Tenant, r.lost.Opaque}, &one1)
+		if err == nil && !there {
+			err = missing(ctx, q, r.lost)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.err
+}
+
+// isThere says whether what a request would write is in the database. Its events
+// tell: no other step has the same ones. A step without any is told by its row.
+func (r *request) isThere(ctx context.Context, q querier) (bool, error) {
+	for i := range r.steps {
+		s := &r.steps[i]
+		if len(s.segments) == 0 {
+			continue
+		}
+		var body []byte
+		there, err := one(ctx, q, selectBody, []any{s.Row.ID.Tenant, s.Row.ID.Opaque, s.segments[0].Seq}, &body)
+		return there && bytes.Equal(body, s.segments[0].Body), err
+	}
+	for i := range r.steps {
+		want := &r.steps[i].Row
+		is, err := getRun(ctx, q, want.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return is.Epoch == want.Epoch && is.Seq == want.Seq && is.Status == want.Status &&
+			is.Instance == want.Instance && is.WakeAt.UnixMilli() == want.WakeAt.UnixMilli(), nil
+	}
+	return false, nil
+}

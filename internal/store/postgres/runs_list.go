@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/store"
+)
+
+const (
+	listAll = `SELECT ` + runColumns + ` FROM runs
+		WHERE tenant = $1 AND run_id < $2 ORDER BY run_id DESC LIMIT $3`
+	listCompleted = `SELECT ` + runColumns + ` FROM runs
+		WHERE tenant = $1 AND run_id < $2 AND status = 'completed' ORDER BY run_id DESC LIMIT $3`
+	listStatus = `SELECT ` + runColumns + ` FROM runs
+		WHERE tenant = $1 AND run_id < $2 AND status = $4 AND status <> 'completed' ORDER BY run_id DESC LIMIT $3`
+	listWorkflow = `SELECT ` + runColumns + ` FROM runs
+		WHERE tenant = $1 AND run_id < $2 AND workflow = $4 ORDER BY run_id DESC LIMIT $3`
+	listBoth = `SELECT ` + runColumns + ` FROM runs
+		WHERE tenant = $1 AND run_id < $2 AND workflow = $4 AND status = $5 ORDER BY run_id DESC LIMIT $3`
+
+	selectChildren = `SELECT ` + runColumns + ` FROM runs
+		WHERE parent_tenant = $1 AND parent_id = $2 ORDER BY run_id`
+)
+
+// afterAll sorts behind every opaque segment: their last character is ~.
+const afterAll = "\x7f"
+
+// List implements store.Runs.
+func (r runs) List(ctx context.Context, q store.ListQuery) (out []store.Run, err error) {
+	before := q.Before
+	if before == "" {
+		before = afterAll
+	}
+	sql, args := listAll, []any{q.Tenant, before, bound(q.Limit)}
+	switch {
+	case q.WorkflowID != "" && q.Status != "":
+		sql, args = listBoth, append(args, []byte(q.WorkflowID), q.Status)
+	case q.WorkflowID != "":
+		sql, args = listWorkflow, append(args, []byte(q.WorkflowID))
+	case q.Status == "completed":
+		sql = listCompleted
+	case q.Status != "":
+		sql, args = listStatus, append(args, q.Status)
+	}
+	err = r.s.read(ctx, func(q querier) error {
+		out, err = list(ctx, q, scanRun, sql, args...)
+		return err
+	})
+	return out, wrap("list runs", err)
+}
+
+// Children implements store.Runs.
+func (r runs) Children(ctx context.Context, parent ids.Run) (out []store.Run, err error) {
+	err = r.s.read(ctx, func(q querier) error {
+		out, err = list(ctx, q, scanRun, selectChildren, parent.Tenant, parent.Opaque)
+		return err
+	})
+	return out, wrapRun("list children of run", parent, err)
+}
