@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"time"
 
 	"github.com/fermata-run/fermata/client"
@@ -36,7 +35,6 @@ import (
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
-	"github.com/fermata-run/fermata/internal/store/sqlite"
 	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
@@ -58,6 +56,18 @@ type Config struct {
 	// DataDir is the folder of the database. It is created if it is not there,
 	// and belongs to one process at a time.
 	DataDir string
+
+	// Store is the address of a PostgreSQL database that any number of equal hosts
+	// share, such as postgres://user@host/name. With it DataDir is not needed, and
+	// nothing is kept there.
+	Store string
+
+	// StoreConnections bounds this host's connections to Store; default 16.
+	StoreConnections int
+
+	// Lease is how long a host that has fallen silent keeps its runs, where several
+	// share a Store; default 15 s.
+	Lease time.Duration
 
 	// Logger takes the host's logs; nil drops them.
 	Logger *slog.Logger
@@ -182,8 +192,8 @@ type Host struct {
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
 func Open(ctx context.Context, cfg Config) (*Host, error) {
-	if cfg.DataDir == "" {
-		return nil, errors.New("fermata: Config.DataDir is required")
+	if cfg.DataDir == "" && cfg.Store == "" {
+		return nil, errors.New("fermata: Config.DataDir or Config.Store is required")
 	}
 	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
 		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
@@ -219,13 +229,11 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
 		return nil, fmt.Errorf("fermata: %w", err)
 	}
-	db, err := sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
-	if err != nil {
+	if h.store, err = openStore(ctx, cfg); err != nil {
 		return nil, err
 	}
-	h.store = db
 	if err := h.assemble(ctx); err != nil {
-		db.Close()
+		h.store.Close() //nolint:errcheck // the first failure counts
 		return nil, err
 	}
 	return h, nil
@@ -244,6 +252,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	}
 	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
+		LeaseTTL: cfg.Lease,
 		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret,
@@ -298,7 +307,11 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		h.firstKey = key
 	}
 	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now()); err != nil {
+	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now())
+	if errors.Is(err, store.ErrExists) { // another replica, which begins at the same time
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil

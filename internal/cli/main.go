@@ -23,6 +23,7 @@ type Env struct {
 	Environ func() []string
 
 	Version  string
+	Migrator Migrator     // for migrate; nil if this program knows no shared database
 	OpenHost Open         // for serve and run; nil if this program carries no host
 	Catalog  flow.Catalog // for checking workflows without a host; nil for none
 

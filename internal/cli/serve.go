@@ -42,7 +42,7 @@ func (a *app) serveCommand() *cobra.Command {
 		if !cfg.Loopback() && src["listen"].Kind != config.FromFlag {
 			return usage("listen: %q can be reached by other machines, so it must be given by --listen (from the %s)", cfg.Listen, src["listen"])
 		}
-		if cfg.Data == "" {
+		if cfg.Data == "" && cfg.Store == "" {
 			return usage("data: the environment does not say where your files are; give a folder by --data")
 		}
 		return a.serve(cmd.Context(), cfg, strict)
@@ -61,11 +61,10 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 		return err
 	}
 	warnUnusual(log, cfg)
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("the data folder cannot be made: %w", err)
-	}
-	if mode, open := openToOthers(cfg.Data); open {
-		log.Warn("others on this machine can reach the data folder", "data", cfg.Data, "mode", mode, "fix", "chmod 700 "+cfg.Data)
+	if cfg.Store == "" {
+		if err := prepareData(cfg.Data, log); err != nil {
+			return err
+		}
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -87,12 +86,26 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
 }
 
+func prepareData(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the data folder cannot be made: %w", err)
+	}
+	if mode, open := openToOthers(dir); open {
+		log.Warn("others on this machine can reach the data folder", "data", dir, "mode", mode, "fix", "chmod 700 "+dir)
+	}
+	return nil
+}
+
 func (a *app) banner(addr string, cfg config.Config, key string) {
 	url := "http://" + addr
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)
-	a.say("  data       %s", cfg.Data)
+	if cfg.Store != "" {
+		a.say("  store      %s", config.HidePassword(cfg.Store))
+	} else {
+		a.say("  data       %s", cfg.Data)
+	}
 	a.say("  mode       %s", cfg.Mode)
 	for _, r := range config.Relaxations(cfg) {
 		a.say("  relaxed    %s (--%s)", r.Effect, r.Setting)

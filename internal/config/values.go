@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,34 @@ func address(into *string, v string) error {
 	}
 	*into = v
 	return nil
+}
+
+// database reads the address of a database that several replicas share.
+func database(into *string, v string) error {
+	if v == "" {
+		*into = ""
+		return nil
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || strings.Trim(u.Path, "/") == "" {
+		return errors.New("is not an address such as postgres://user@host/name")
+	}
+	*into = v
+	return nil
+}
+
+// HidePassword is the address of a database as people may see it.
+func HidePassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(set, hidden)"
+	}
+	q := u.Query()
+	if q.Has("password") {
+		q.Set("password", "xxxxx")
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
 }
 
 func folder(into *string, v string) error {
