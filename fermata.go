@@ -20,9 +20,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/fermata-run/fermata/client"
+	"github.com/fermata-run/fermata/internal/api/seams"
 	"github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/builtin"
 	"github.com/fermata-run/fermata/internal/clock"
@@ -110,6 +112,20 @@ type Config struct {
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
+	// EgressCAFile is a PEM file of certificate authorities that outbound https
+	// trusts beside the system's own: those of services an operator runs. It opens
+	// no address.
+	EgressCAFile string
+
+	// SigningKeys is a PEM file of public Ed25519 keys that discovery lists: those
+	// whose private parts sign certification bundles of this host. A key that is
+	// not in use any more stays in the file, with the header Retired-At.
+	SigningKeys string
+
+	// ConformanceSeams mounts the operations by which a conformance suite reaches
+	// what cannot be seen from outside. It relaxes a protection.
+	ConformanceSeams bool
+
 	Webhooks Webhooks
 
 	// Retention says how long runs that are over are kept; nil means a year.
@@ -183,6 +199,8 @@ type Host struct {
 	host     *host.Host
 	keys     *identity.APIKeys
 	api      *v2.API
+	seams    *seams.API // nil unless the host was started for a conformance suite
+	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
 	hooks    *egress.Guard
@@ -211,13 +229,19 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	trust, err := egressTrust(cfg.EgressCAFile)
+	if err != nil {
+		return nil, err
+	}
 	h := &Host{
-		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress}),
+		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
 	}
-	var err error
+	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
+		return nil, err
+	}
 	if h.catalog, err = newCatalog(builtin.All(builtin.Deps{Egress: h.egress})); err != nil {
 		return nil, err
 	}
@@ -275,8 +299,9 @@ func (h *Host) assemble(ctx context.Context) error {
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
-		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
@@ -289,6 +314,9 @@ func (h *Host) assemble(ctx context.Context) error {
 		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
+	if cfg.ConformanceSeams {
+		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+	}
 	return nil
 }
 
@@ -368,7 +396,18 @@ func (h *Host) Stop(ctx context.Context) error {
 }
 
 // Handler is the HTTP surface: the protocol's operations and the host's own.
-func (h *Host) Handler() http.Handler { return h.api }
+func (h *Host) Handler() http.Handler {
+	if h.seams == nil {
+		return h.api
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, seams.Prefix) {
+			h.seams.ServeHTTP(w, r)
+			return
+		}
+		h.api.ServeHTTP(w, r)
+	})
+}
 
 // Client calls the host from within this process, as a caller with every right
 // in DefaultTenant. It works from Start to Stop and sends nothing over a network.

@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/store", "internal/store/segment"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
 	{"internal/host"},
-	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/config", "internal/telemetry"},
+	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},
@@ -56,6 +56,7 @@ var narrower = []struct {
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
 	{pkg: "internal/api/v2", onlyBy: []string{""}},
+	{pkg: "internal/api/seams", onlyBy: []string{""}},
 	{pkg: "internal/cli", onlyBy: []string{"cmd/fermata"}},
 }
 

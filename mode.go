@@ -2,13 +2,14 @@ package fermata
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fermata-run/fermata/internal/relax"
 )
 
 // relaxations lists what the configuration loosens.
 func (c *Config) relaxations() []relax.Relaxation {
-	return append(relax.Egress(c.AllowEgress), relax.Webhooks(c.Webhooks.Allow)...)
+	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.Webhooks.Allow), relax.Seams(c.ConformanceSeams))
 }
 
 // checkMode gives the mode its default and holds the configuration to it.

@@ -24,6 +24,7 @@ func (s *server) expireAll() int {
 // requests that a route takes besides its path; others get an empty object.
 var expiredBodies = map[string]string{
 	"resolveInterruptByRun": `{"resumeValue":{"action":"accept"}}`,
+	"operateCompensation":   `{"action":"retry","order":1}`,
 	"forkRun":               `{"mode":"replay"}`,
 	"createAnnotation":      `{"signal":"thumbs","rating":1}`,
 }

@@ -28,7 +28,8 @@ func (s *server) conforms(method, path string, a answer) {
 	path, _, _ = strings.Cut(path, "?")
 	route, _, _ := api.NewTable(s.host.Routes()).Match(method, path)
 	want := ""
-	if route == nil || route.Protocol {
+	seam := s.cfg.ConformanceSeams && strings.HasPrefix(path, "/conformance/seams/")
+	if !seam && (route == nil || route.Protocol) {
 		want = "2.0"
 	}
 	if got := a.header.Get("OpenWOP-Version"); got != want {

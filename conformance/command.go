@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"io"
 	"time"
@@ -21,12 +20,38 @@ const (
 // writes the report. FERMATA_API_KEY stands in for --api-key, so that the key
 // need not be in a process list.
 func Command(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	t := console{ctx, getenv, stdout, stderr}
+	if len(args) > 0 {
+		if verb, ok := verbs[args[0]]; ok {
+			return verb(t, args[1:])
+		}
+	}
+	return t.run(args)
+}
+
+// console is where a verb runs.
+type console struct {
+	ctx            context.Context
+	getenv         func(string) string
+	stdout, stderr io.Writer
+}
+
+// usage reports what is wrong with the arguments.
+func (t console) usage(format string, args ...any) int {
+	fmt.Fprintf(t.stderr, "conformance: "+format+"\n", args...)
+	return ExitUsage
+}
+
+// run is the verb without a name: look at a host.
+func (t console) run(args []string) int {
 	var cfg Config
-	f := flag.NewFlagSet("conformance", flag.ContinueOnError)
-	f.SetOutput(stderr)
+	var cert certFlags
+	f := t.flags("")
 	f.StringVar(&cfg.BaseURL, "base-url", "http://127.0.0.1:7411", "origin of the host")
 	f.StringVar(&cfg.APIKey, "api-key", "", "API key (default $FERMATA_API_KEY)")
-	f.StringVar(&cfg.OtherAPIKey, "other-api-key", "", "API key of a second tenant (default $FERMATA_OTHER_API_KEY)")
+	const second = "API key of a second tenant (default $FERMATA_SECOND_API_KEY)"
+	f.StringVar(&cfg.OtherAPIKey, "second-api-key", "", second)
+	f.StringVar(&cfg.OtherAPIKey, "other-api-key", "", "same as --second-api-key")
 	f.StringVar(&cfg.ExpiredRun, "expired-run", "", "id of a run that the host has let go of")
 	f.IntVar(&cfg.TargetMajor, "target-major", 0, "protocol major (default: the one the host prefers)")
 	f.StringVar(&cfg.Filter, "filter", "", "regular expression of the checks or floor scenarios to run")
@@ -35,38 +60,41 @@ func Command(ctx context.Context, args []string, getenv func(string) string, std
 	f.BoolVar(&cfg.Quick, "quick", false, "leave out checks that wait for a long silence")
 	f.StringVar(&cfg.ReceiverURL, "receiver-url", "", "public https address in front of --receiver-listen")
 	f.StringVar(&cfg.ReceiverListen, "receiver-listen", "", "address the suite's webhook receiver listens on")
-	cert := f.String("receiver-cert", "", "certificate (PEM) the receiver speaks TLS with; the host must trust it")
-	certKey := f.String("receiver-key", "", "key (PEM) of --receiver-cert")
+	f.StringVar(&cfg.ReceiverCA, "receiver-ca", "", "file of the authority under which receivers speak https (see conformance authority)")
+	cert.bind(f)
+	leaf := f.String("receiver-cert", "", "certificate (PEM) the receiver speaks TLS with; the host must trust it")
+	leafKey := f.String("receiver-key", "", "key (PEM) of --receiver-cert")
 	asJSON := f.Bool("json", false, "write the report as JSON")
-	if err := f.Parse(args); err != nil {
-		return ExitUsage
+	if _, code, ok := t.parse(f, args, 0); !ok {
+		return code
 	}
-	if f.NArg() > 0 {
-		fmt.Fprintf(stderr, "conformance: unexpected argument %q\n", f.Arg(0))
-		return ExitUsage
-	}
-	if *cert != "" || *certKey != "" {
-		pair, err := tls.LoadX509KeyPair(*cert, *certKey)
+	if *leaf != "" || *leafKey != "" {
+		pair, err := tls.LoadX509KeyPair(*leaf, *leafKey)
 		if err != nil {
-			fmt.Fprintf(stderr, "conformance: the receiver's certificate: %v\n", err)
-			return ExitUsage
+			return t.usage("the receiver's certificate: %v", err)
 		}
 		cfg.ReceiverTLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	cfg.APIKey = or(cfg.APIKey, getenv("FERMATA_API_KEY"))
-	cfg.OtherAPIKey = or(cfg.OtherAPIKey, getenv("FERMATA_OTHER_API_KEY"))
-	report, err := Run(ctx, cfg)
+	cfg.APIKey = or(cfg.APIKey, t.getenv("FERMATA_API_KEY"))
+	cfg.OtherAPIKey = or(cfg.OtherAPIKey, or(t.getenv("FERMATA_SECOND_API_KEY"), t.getenv("FERMATA_OTHER_API_KEY")))
+	if err := cert.read(cfg); err != nil {
+		return t.usage("%v", err)
+	}
+	report, err := Run(t.ctx, cfg)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		fmt.Fprintln(t.stderr, err)
 		return ExitUsage
 	}
 	write := report.WriteText
 	if *asJSON {
 		write = report.WriteJSON
 	}
-	if err := write(stdout); err != nil {
-		fmt.Fprintln(stderr, err)
+	if err := write(t.stdout); err != nil {
+		fmt.Fprintln(t.stderr, err)
 		return ExitUsage
+	}
+	if err := cert.write(&report); err != nil {
+		return t.usage("no bundle was written: %v", err)
 	}
 	return report.ExitStatus()
 }

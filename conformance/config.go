@@ -63,6 +63,11 @@ type Config struct {
 	ReceiverURL    string
 	ReceiverListen string
 
+	// ReceiverCA is a file with a certificate authority and its key (NewAuthority).
+	// With it the suite's receivers speak https, to hosts that trust it.
+	ReceiverCA string
+	authority  *authority
+
 	// ReceiverTLS, if set, has the suite's receivers speak TLS with this
 	// configuration: a certificate for its address whose authority the host trusts.
 	ReceiverTLS *tls.Config
@@ -82,6 +87,11 @@ func (c Config) withDefaults() (Config, *regexp.Regexp, error) {
 	}
 	if c.ReceiverURL != "" && c.ReceiverListen == "" {
 		return c, nil, errors.New("conformance: ReceiverURL needs ReceiverListen, the address it forwards to")
+	}
+	if c.ReceiverCA != "" {
+		if c.authority, err = readAuthority(c.ReceiverCA); err != nil {
+			return c, nil, fmt.Errorf("conformance: receiver CA: %w", err)
+		}
 	}
 	filter, err := regexp.Compile(c.Filter)
 	if err != nil {

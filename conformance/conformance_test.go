@@ -25,21 +25,48 @@ const testKey = "conformance-key-conformance-key-0123456789"
 var known = map[string]string{}
 
 // blocked lists what cannot be measured on the embedded host, exactly.
-var blocked = map[string]string{
-	"identity.second-tenant": "an embedded host has one key, of one tenant",
-}
+var blocked = map[string]string{}
+
+// A second tenant, and its key.
+const (
+	secondTenant = "second"
+	secondKey    = "conformance-key-of-a-second-tenant-0123456789"
+)
 
 // good is an embedded host with a data folder of its own.
 func good(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{
-		DataDir: t.TempDir(), BootstrapKey: testKey,
+	dir := t.TempDir()
+	twoTenants(t, dir)
+	return start(t, fermata.Config{
+		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t),
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
 		// The suite's receivers are on this machine; a host that nobody tests is told nothing of the kind.
 		Webhooks: fermata.Webhooks{
 			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: receivers().pool, MaxAttempts: 3, Backoff: 50 * time.Millisecond,
 		},
 	})
+}
+
+// twoTenants puts the keys of two tenants into a data folder.
+func twoTenants(t *testing.T, dir string) {
+	t.Helper()
+	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: dir, BootstrapKey: testKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fermata.CreateKey(context.Background(), dir, secondTenant, "suite", secondKey); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs an embedded host until the test is over.
+func start(t *testing.T, cfg fermata.Config) http.Handler {
+	t.Helper()
+	h, err := fermata.Open(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +95,7 @@ func serve(t *testing.T, h http.Handler) string {
 
 func look(t *testing.T, url string, change ...func(*conformance.Config)) conformance.Report {
 	t.Helper()
-	cfg := conformance.Config{BaseURL: url, APIKey: testKey, Quick: true, Parallel: 8, ReceiverTLS: receivers().tls}
+	cfg := conformance.Config{BaseURL: url, APIKey: testKey, OtherAPIKey: secondKey, Quick: true, Parallel: 8, ReceiverTLS: receivers().tls}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -153,18 +180,6 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestEveryFloorScenarioHasChecks(t *testing.T) {
-	t.Parallel()
-	r := look(t, serve(t, good(t)), func(c *conformance.Config) { c.Filter = `^v2-` })
-	for _, p := range r.Profiles {
-		for _, s := range p.Scenarios {
-			if len(s.Checks) == 0 {
-				t.Errorf("%s: no check covers %s", p.ID, s.ID)
-			}
-		}
-	}
-}
-
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	url := serve(t, good(t))
@@ -191,6 +206,26 @@ func TestCommand(t *testing.T) {
 	for _, args := range [][]string{{"--base-url", "nowhere"}, {"--base-url", url, "--filter", "("}, {"--target-major", "3"}, {"--unknown"}, {"more"}, {"--base-url", url, "--filter", "no-such-check"}, {"--base-url", "http://127.0.0.1:1"}} {
 		if n, _, _ := run(args...); n != conformance.ExitUsage {
 			t.Errorf("%v: exit status %d", args, n)
+		}
+	}
+}
+
+// Who asks for help has done nothing wrong, and is told of everything there is.
+func TestCommandHelp(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[string][]string{
+		"": {"--base-url string", "--certify", "verify FILE", "keygen", "authority"}, "verify": {"--discovery", "xit status"},
+		"keygen": {"--out"}, "authority": {"--out"},
+	} {
+		var out, errs bytes.Buffer
+		args := append(strings.Fields(verb), "--help")
+		if n := conformance.Command(context.Background(), args, func(string) string { return "" }, &out, &errs); n != conformance.ExitOK || errs.Len() > 0 {
+			t.Errorf("%v: exit status %d, %s", args, n, &errs)
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%v says nothing of %s:\n%s", args, w, &out)
+			}
 		}
 	}
 }

@@ -114,6 +114,16 @@ func requestsWithoutKey(next http.Handler) http.Handler {
 	return requests(when("", all), func(r *http.Request) { r.Header.Del("Idempotency-Key") })(next)
 }
 
+// futureFaults are doubles with one thing wrong, each with the check that sees it.
+var futureFaults = []struct {
+	fault, check string
+	with         func(http.Handler, string) http.Handler
+}{
+	{"grammar", "idempotency.key-refused", withKeys}, {"forgets", "idempotency.replay", withKeys}, {"marker", "idempotency.replay", withKeys},
+	{"digest", "idempotency.mismatch", withKeys}, {"concurrency", "idempotency.concurrent", withKeys}, {"endpoint", "idempotency.endpoint", withKeys},
+	{"forgets", "idempotency.final-refusal", withKeys}, {"forgets", "idempotency.resolve", withKeys},
+}
+
 func TestChecksOfCapabilitiesToCome(t *testing.T) {
 	t.Parallel()
 	host := good(t)
@@ -136,14 +146,7 @@ func TestChecksOfCapabilitiesToCome(t *testing.T) {
 			}
 		})
 	}
-	for _, f := range []struct {
-		fault, check string
-		with         func(http.Handler, string) http.Handler
-	}{
-		{"grammar", "idempotency.key-refused", withKeys}, {"forgets", "idempotency.replay", withKeys}, {"marker", "idempotency.replay", withKeys},
-		{"digest", "idempotency.mismatch", withKeys}, {"concurrency", "idempotency.concurrent", withKeys}, {"endpoint", "idempotency.endpoint", withKeys},
-		{"forgets", "idempotency.final-refusal", withKeys}, {"forgets", "idempotency.resolve", withKeys},
-	} {
+	for _, f := range futureFaults {
 		t.Run(f.check+"/"+f.fault, func(t *testing.T) {
 			t.Parallel()
 			// The time of a check that waits for something that never comes.

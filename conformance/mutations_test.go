@@ -11,7 +11,7 @@ import (
 )
 
 // mutations is the table of broken hosts.
-var mutations = slices.Concat(discoveryMutations, wireMutations, runMutations, logMutations, streamMutations, waitMutations, approverMutations, compensationMutations, claimMutations, effectMutations)
+var mutations = slices.Concat(discoveryMutations, wireMutations, runMutations, logMutations, streamMutations, waitMutations, approverMutations, compensationMutations, claimMutations, effectMutations, tenantMutations)
 
 var discoveryMutations = []mutation{
 	{"unknown member at the root", "discovery.document", answers(when("GET", wellKn), on(200, set("surprise", 1)))},
@@ -136,6 +136,7 @@ var runMutations = []mutation{
 	{"snapshot says too much", "read.snapshot", answers(when("GET", aRun), on(200, set("secret", "x")))},
 	{"failed run without an error", "read.error", answers(when("GET", aRun), on(200, drop("error")))},
 	{"current node of a run that is over", "read.current-node", answers(when("GET", aRun), on(200, set("currentNodeId", "gate")))},
+	{"compensation nobody advertises", "read.compensation", answers(when("GET", wellKn), on(200, drop("compensation")))},
 	{"snapshot without compensationStatus", "read.compensation", answers(when("GET", aRun), on(200, drop("compensationStatus")))},
 	{"weak validator", "read.etag", answers(when("GET", aRun), func(_ *http.Request, c *captured) { c.header.Set("ETag", "W/"+c.header.Get("ETag")) })},
 	{"validator that never changes", "read.etag-changes", answers(when("GET", aRun), header("ETag", `"same"`))},

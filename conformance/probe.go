@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-run/fermata/schema"
@@ -19,6 +20,7 @@ type suite struct {
 	cfg  Config
 	host Host
 	doc  map[string]json.RawMessage // discovery; nil if it cannot be read
+	text []byte                     // its bytes
 
 	mu        sync.Mutex
 	seen      []answer // every answer so far, for the sweeps
@@ -57,6 +59,8 @@ type probe struct {
 	ctx context.Context
 	s   *suite
 
+	asserted atomic.Int64 // statements about the host that were tested
+
 	mu    sync.Mutex
 	trail []string
 	runs  []string // created here, cancelled afterwards
@@ -64,7 +68,9 @@ type probe struct {
 	receivers []*receiver // closed afterwards
 }
 
+// fail states what does not hold: that is an assertion, too.
 func (p *probe) fail(format string, args ...any) {
+	p.asserted.Add(1)
 	panic(stop{Fail, fmt.Sprintf(format, args...)})
 }
 
@@ -81,6 +87,7 @@ func (p *probe) want(ok bool, format string, args ...any) {
 	if !ok {
 		p.fail(format, args...)
 	}
+	p.asserted.Add(1)
 }
 
 // ok wants a status and, if a schema is named, a body that satisfies it.
@@ -94,6 +101,7 @@ func (p *probe) ok(a answer, status int, name string) answer {
 
 // valid wants a document that satisfies a schema of the wire.
 func (p *probe) valid(name string, doc []byte, what string) {
+	p.asserted.Add(1)
 	if err := schema.Validate(name, doc); err != nil {
 		var inv *schema.Invalid
 		if !errors.As(err, &inv) && errors.Is(err, schema.ErrUnknown) {

@@ -2,10 +2,14 @@ package conformance
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -30,8 +34,9 @@ type delivery struct {
 	body   []byte
 }
 
-// receive starts a receiver that lives as long as the check. answer says how
-// the nth call with the same body is answered; nil takes everything.
+// receive starts a receiver that lives as long as the check: over https if the
+// suite has an authority for it (Config.ReceiverCA), else over plain http. answer
+// says how the nth call with the same body is answered; nil takes everything.
 func (p *probe) receive(answer func(n int) int) *receiver {
 	r := &receiver{}
 	path := "/" + nonce() // so that nothing meant for another check counts here
@@ -56,6 +61,7 @@ func (p *probe) receive(answer func(n int) int) *receiver {
 		w.WriteHeader(status)
 	})
 	srv := httptest.NewUnstartedServer(handler)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // a caller that does not trust us is its own business
 	if p.s.cfg.ReceiverListen != "" {
 		l, err := net.Listen("tcp", p.s.cfg.ReceiverListen)
 		if err != nil {
@@ -64,7 +70,14 @@ func (p *probe) receive(answer func(n int) int) *receiver {
 		srv.Listener.Close()
 		srv.Listener = l
 	}
-	if p.s.cfg.ReceiverTLS != nil {
+	if a := p.s.cfg.authority; a != nil {
+		cert, err := a.leaf(hostOf(p.s.cfg.ReceiverURL))
+		if err != nil {
+			p.blocked("the receiver has no certificate: %v", err)
+		}
+		srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		srv.StartTLS()
+	} else if p.s.cfg.ReceiverTLS != nil {
 		srv.TLS = p.s.cfg.ReceiverTLS.Clone()
 		srv.StartTLS()
 	} else {
@@ -134,6 +147,11 @@ func (r *receiver) all() []delivery {
 	return append([]delivery(nil), r.got...)
 }
 
+// asked are the verifications among the calls.
+func (r *receiver) asked() []delivery {
+	return slices.DeleteFunc(r.all(), func(d delivery) bool { return member(d.body, "challenge") == nil })
+}
+
 // after registers something to do at the end; the last one comes first.
 func (r *receiver) after(task func(*probe)) {
 	r.mu.Lock()
@@ -145,6 +163,14 @@ func (r *receiver) close(p *probe) {
 	for i := len(r.tasks) - 1; i >= 0; i-- {
 		r.tasks[i](p)
 	}
+}
+
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 func containsText(b []byte, s string) bool { return bytes.Contains(b, []byte(s)) }

@@ -41,6 +41,7 @@ type Result struct {
 	Level       Level       `json:"level"`
 	Status      Status      `json:"status"`
 	Reason      string      `json:"reason,omitempty"`
+	Assertions  int         `json:"assertions"`         // statements about the host that were tested
 	Evidence    []string    `json:"evidence,omitempty"` // request line, status, code
 }
 
@@ -53,6 +54,11 @@ type Host struct {
 	PreferredVersion string   `json:"preferredVersion,omitempty"`
 	DiscoverySHA256  string   `json:"discoverySha256,omitempty"`
 	Families         []string `json:"families,omitempty"`
+	Vendor           string   `json:"vendor,omitempty"`
+
+	// What the host says of itself beside discovery, if it does.
+	Build       *Build       `json:"build,omitempty"`
+	Relaxations []Relaxation `json:"relaxations,omitempty"`
 }
 
 // Totals counts results. Failures of a SHOULD are counted apart.
@@ -76,6 +82,8 @@ type Report struct {
 	Totals      Totals          `json:"totals"`
 	Profiles    []ProfileResult `json:"profiles"`
 	Results     []Result        `json:"results"`
+
+	discovery []byte // the document as it came; nil if it could not be read
 }
 
 func (r *Report) count() {

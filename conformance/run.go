@@ -2,8 +2,6 @@ package conformance
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -29,8 +27,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, fmt.Errorf("conformance: the host prefers version %q; only major 2 is covered", v)
 	}
 	r := Report{
-		Suite: "fermata-conformance", Version: Version, TargetMajor: 2, Filter: cfg.Filter,
-		StartedAt: began.UTC().Truncate(time.Millisecond), Host: s.host,
+		Suite: SuiteName, Version: Version, TargetMajor: 2, Filter: cfg.Filter,
+		StartedAt: began.UTC().Truncate(time.Millisecond), Host: s.host, discovery: s.text,
 	}
 	r.Results = s.runAll(ctx, selected(filter))
 	if err := ctx.Err(); err != nil {
@@ -106,10 +104,13 @@ func (s *suite) runOne(ctx context.Context, c *check) (r Result) {
 	p := &probe{ctx: bounded, s: s}
 	defer p.cleanup(ctx)
 	defer func() {
-		r.Evidence = p.evidence()
+		r.Evidence, r.Assertions = p.evidence(), int(p.asserted.Load())
 		switch end := recover().(type) {
 		case nil:
 			r.Status = Pass
+			if r.Assertions == 0 {
+				r.Status, r.Reason = Blocked, "the check ended without having tested anything"
+			}
 		case stop:
 			r.Status, r.Reason = end.status, end.reason
 		default:
@@ -151,16 +152,29 @@ func (s *suite) discover(ctx context.Context) error {
 	if a.status != 200 || json.Unmarshal(a.body, &doc) != nil {
 		return nil
 	}
-	sum := sha256.Sum256(a.body)
-	s.doc, s.host.DiscoverySHA256 = doc, hex.EncodeToString(sum[:])
+	s.doc, s.text, s.host.DiscoverySHA256 = doc, a.body, hexSum(a.body)
 	var about struct {
-		Implementation   struct{ Name, Version string }
+		Implementation   struct{ Name, Version, Vendor string }
 		ProtocolVersions []string
 		PreferredVersion string
 	}
 	_ = json.Unmarshal(a.body, &about) // members of a wrong type are the schema's business
-	s.host.Name, s.host.Version = about.Implementation.Name, about.Implementation.Version
+	s.host.Name, s.host.Version, s.host.Vendor = about.Implementation.Name, about.Implementation.Version, about.Implementation.Vendor
 	s.host.ProtocolVersions, s.host.PreferredVersion = about.ProtocolVersions, about.PreferredVersion
 	s.host.Families = familiesOf(doc)
+	s.introduce(p)
 	return nil
+}
+
+// introduce asks a host for its build and for what its operator has loosened,
+// which are no members of discovery. A host that has no such page is no worse.
+func (s *suite) introduce(p *probe) {
+	a, err := p.request("GET", "/host/fermata/host", nil)
+	var about struct {
+		Build       *Build
+		Relaxations []Relaxation
+	}
+	if err == nil && a.status == 200 && json.Unmarshal(a.body, &about) == nil {
+		s.host.Build, s.host.Relaxations = about.Build, about.Relaxations
+	}
 }

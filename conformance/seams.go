@@ -39,7 +39,10 @@ var seamChecks = []check{
 		}
 		for wait := 0; len(r.all()) < 2 && wait < 100 && p.pause(50*time.Millisecond); wait++ {
 		}
-		for _, d := range r.all() {
+		p.pause(200 * time.Millisecond) // for a call too many
+		wire := r.all()
+		p.want(len(wire) == len(keys), "the provider was called %d times, the ledger lists %d attempts", len(wire), len(keys))
+		for _, d := range wire {
 			keys = append(keys, d.header.Get(keyHeader))
 		}
 		for _, k := range keys {

@@ -115,7 +115,11 @@ func TestHostWithStandardFixtures(t *testing.T) {
 	}
 	closed := both(answers(when("GET", wellKn), on(200, set("fixtures", listed))),
 		instead(when("", `^/host/fermata/`), 404, `{"error":"not_found","message":"no such operation"}`))(host)
-	r := look(t, serve(t, closed), func(c *conformance.Config) { c.Filter = `^(v2-|cancel|pause|poll|stream|resume|read|discovery)` })
+	r := look(t, serve(t, closed), func(c *conformance.Config) {
+		// The second tenant has no fixtures here, and no way to get some.
+		c.OtherAPIKey = ""
+		c.Filter = `^(v2-|cancel|pause|poll|stream|resume|read|discovery)`
+	})
 	for _, x := range r.Results {
 		if x.Status == conformance.Fail && known[x.ID] == "" || x.Status == conformance.Blocked && !strings.HasPrefix(x.Reason, "left out") {
 			t.Errorf("%s: %s %s", x.ID, x.Status, x.Reason)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"math/big"
@@ -26,6 +27,13 @@ import (
 type authority struct {
 	tls  *tls.Config
 	pool *x509.CertPool
+	pem  []byte
+}
+
+// trusted is a file with the authority of the suite's receivers.
+func trusted(t *testing.T) string {
+	t.Helper()
+	return write(t, string(receivers().pem))
 }
 
 // receivers is what the suite's receivers speak TLS with in these tests.
@@ -49,7 +57,7 @@ var receivers = sync.OnceValue(func() authority {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
-	return authority{&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool}
+	return authority{&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 })
 
 // postman stands between the host and the receivers it delivers to, and damages

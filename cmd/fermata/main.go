@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -35,8 +35,10 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease, Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
-		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease,
+		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
+		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
+		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		LegacyEvents: cfg.LegacyEvents,
 		Webhooks: fermata.Webhooks{

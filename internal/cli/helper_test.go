@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,7 +102,7 @@ func (w *world) env() Env {
 			}
 			return out
 		},
-		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, CreateKey: fermata.CreateKey, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {
@@ -181,7 +182,12 @@ func (w *world) file(name, text string) string {
 // server starts a real host over HTTP and points the world at it.
 func (w *world) server() *httptest.Server {
 	w.t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: w.t.TempDir(), BootstrapKey: testKey})
+	h, err := fermata.Open(context.Background(), fermata.Config{
+		DataDir: w.t.TempDir(), BootstrapKey: testKey,
+		Webhooks: fermata.Webhooks{
+			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, MaxAttempts: 1, DisableAfter: time.Nanosecond,
+		},
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ func (a *app) keysCommand() *cobra.Command {
 	var t target
 	g := group("keys", "Make API keys, and replace the key of interrupt tokens", a.keysAdd(&t), a.keysRotateTokens(&t))
 	t.bind(g)
+	g.AddCommand(a.keysCreate()) // at rest: it needs no host, and no profile of one
 	return g
 }
 

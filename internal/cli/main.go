@@ -22,10 +22,11 @@ type Env struct {
 	// is nil too, else it is empty.
 	Environ func() []string
 
-	Version  string
-	Migrator Migrator     // for migrate; nil if this program knows no shared database
-	OpenHost Open         // for serve and run; nil if this program carries no host
-	Catalog  flow.Catalog // for checking workflows without a host; nil for none
+	Version   string
+	Migrator  Migrator                                                                     // for migrate; nil if this program knows no shared database
+	OpenHost  Open                                                                         // for serve and run; nil if this program carries no host
+	CreateKey func(ctx context.Context, dataDir, tenant, name, key string) (string, error) // nil likewise
+	Catalog   flow.Catalog                                                                 // for checking workflows without a host; nil for none
 
 	// Terminal tells whether a stream is a terminal, and how large it is; nil
 	// asks the system.

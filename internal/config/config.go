@@ -29,6 +29,10 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
+	EgressCAFile     string // authorities that outbound https trusts beside the system's; empty for none
+	ConformanceSeams bool   // the suite's way in; a relaxation
+	SigningKeys      string // public keys that discovery lists; empty for none
+
 	AllowEgress     []netip.Prefix // closed ranges that outbound requests may reach
 	AllowWebhooks   []netip.Prefix // closed ranges that webhooks may be delivered to
 	WebhookCA       string         // file of authorities for receivers' certificates; empty for the system's

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/relax"
@@ -35,7 +36,7 @@ func Describe(c Config, src Sources) []Line {
 // Relaxations lists the protections an operator has loosened. A host in
 // production mode refuses them (Load does).
 func Relaxations(c Config) []relax.Relaxation {
-	return append(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks)...)
+	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks), relax.Seams(c.ConformanceSeams))
 }
 
 // Note says what is unusual about a setting's value.

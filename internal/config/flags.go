@@ -2,6 +2,7 @@ package config
 
 import (
 	"strings"
+	"unicode"
 
 	"github.com/spf13/pflag"
 )
@@ -22,9 +23,18 @@ func Bind(fs *pflag.FlagSet, scope Scope) {
 		if s.EnvOnly || s.Scope > scope {
 			continue
 		}
-		usage := strings.TrimSuffix(strings.ToLower(s.Usage[:1])+s.Usage[1:], ".")
-		fs.Var(&flagValue{setting: s, text: s.Default}, s.Name, usage)
+		fs.Var(&flagValue{setting: s, text: s.Default}, s.Name, phrase(s.Usage))
 	}
+}
+
+// phrase makes of a sentence what stands behind a flag: no capital, unless its
+// first word is an abbreviation, and no full stop.
+func phrase(sentence string) string {
+	p := strings.TrimSuffix(sentence, ".")
+	if len(p) > 1 && unicode.IsUpper(rune(p[1])) {
+		return p
+	}
+	return strings.ToLower(p[:1]) + p[1:]
 }
 
 // flagValue holds a flag's text as it was given. It is checked by Load, which

@@ -85,6 +85,7 @@ func TestPrecedence(t *testing.T) {
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data": {"/f", "/e", "/g"}, "workflows": {"/f", "/e", "/g"},
 		"mode": {"development", "production", "development"}, "log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
 		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"},
+		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"}, "conformance-seams": {"on", "off", "on"},
 		"legacy-events": {"on", "off", "on"},
 		"allow-egress":  {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
 		"store": {"postgres://f/a", "postgres://e/a?x=1", "postgres://u@g/a"}, "store-connections": {"2", "3", "4"}, "lease": {"2s", "3s", "4s"},
@@ -301,6 +302,16 @@ func TestDefaultsAreValid(t *testing.T) {
 		}
 		if got := s.get(&c); got != s.Default {
 			t.Errorf("%s: %q is shown as %q", s.Name, s.Default, got)
+		}
+	}
+}
+
+func TestFlagsAreDescribedInPhrases(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Bind(fs, ServeOnly)
+	for name, want := range map[string]string{"signing-keys": "PEM file", "listen": "address of the API", "conformance-seams": "on mounts"} {
+		if got := fs.Lookup(name).Usage; !strings.HasPrefix(got, want) || strings.HasSuffix(got, ".") {
+			t.Errorf("--%s: %s", name, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"flag"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -35,5 +36,19 @@ func TestReferenceIsTheDocumentedOne(t *testing.T) {
 	}
 	if string(b) != want {
 		t.Error("docs/configuration.md does not show the settings as they are: run go test ./internal/config -update")
+	}
+}
+
+// An operator finds every relaxation on the page, under the name that a host shows.
+func TestRelaxationsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, r := range Relaxations(Config{AllowEgress: private, AllowWebhooks: private, ConformanceSeams: true}) {
+		if row := "| `" + r.Name + "` | `" + r.Setting + "` |"; !strings.Contains(string(b), row) {
+			t.Errorf("docs/configuration.md has no row %s", row)
+		}
 	}
 }

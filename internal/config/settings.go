@@ -148,6 +148,24 @@ var settings = []Setting{
 		get:   func(c *Config) string { return joinPrefixes(c.AllowEgress) },
 	},
 	{
+		Name: "egress-ca-file", Type: "file", Path: true,
+		Usage: "PEM file of certificate authorities that outbound https trusts beside the system's.",
+		set:   func(c *Config, v string) error { return folder(&c.EgressCAFile, v) },
+		get:   func(c *Config) string { return c.EgressCAFile },
+	},
+	{
+		Name: "conformance-seams", Type: "switch", Default: "off", Scope: ServeOnly,
+		Usage: "on mounts the conformance suite's test seams under /conformance/seams/; a relaxation.",
+		set:   func(c *Config, v string) error { return onOff(&c.ConformanceSeams, v) },
+		get:   func(c *Config) string { return map[bool]string{true: "on", false: "off"}[c.ConformanceSeams] },
+	},
+	{
+		Name: "signing-keys", Type: "file", Path: true, Scope: ServeOnly,
+		Usage: "PEM file of public Ed25519 keys to list in discovery, whose private parts sign certification bundles.",
+		set:   func(c *Config, v string) error { return folder(&c.SigningKeys, v) },
+		get:   func(c *Config) string { return c.SigningKeys },
+	},
+	{
 		Name: "allow-webhooks", Type: "list", Scope: ServeOnly,
 		Usage: "Private address ranges that webhooks may be delivered to, such as 127.0.0.0/8, without TLS too; a relaxation for development.",
 		set:   func(c *Config, v string) error { return prefixes(&c.AllowWebhooks, v) },

@@ -70,6 +70,14 @@ func oneOf(into *string, v string, allowed ...string) error {
 	return nil
 }
 
+func onOff(into *bool, v string) error {
+	if v != "on" && v != "off" {
+		return errors.New("is not on or off")
+	}
+	*into = v == "on"
+	return nil
+}
+
 func whole(into *int, v string, least, most int) error {
 	n, err := strconv.Atoi(v)
 	if err != nil || n < least || n > most {

@@ -121,18 +121,6 @@ func (g *Guard) RedirectClient() *http.Client {
 	return &http.Client{Transport: g.trip, Timeout: g.opts.TotalTimeout, CheckRedirect: follow}
 }
 
-// Relaxations lists, for the operator, what has been opened beyond the default.
-func (g *Guard) Relaxations() []string {
-	var out []string
-	for _, p := range g.allow {
-		out = append(out, "egress to "+p.String()+" is allowed")
-	}
-	if g.opts.Proxy != nil {
-		out = append(out, "egress may go through a proxy, which resolves names itself")
-	}
-	return out
-}
-
 // Close drops the connections that are idle.
 func (g *Guard) Close() { g.trip.base.CloseIdleConnections() }
 

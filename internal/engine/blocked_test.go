@@ -109,7 +109,8 @@ func TestPureNodeThatBlocks(t *testing.T) {
 		return node.Done(node.Outputs{"late": true}), in.SetVariable("late", true)
 	}}
 	l := newLab(t, pure)
-	e := l.engine()
+	// Only this type can run into the limit: on a machine that is busy, any call may.
+	e := l.engine(func(c *Config) { c.Quick = func(t *node.Type) bool { return t.ID != pure.ID } })
 	e.quickLimit = 10 * time.Millisecond
 	extra := map[string]any{"variables": []any{map[string]any{"name": "secret", "type": "string", "defaultValue": "s"}}}
 	beside := edge("a", "b")

@@ -43,6 +43,7 @@ type turn struct {
 	news     []run.ChildNews // of children that began and ended in this turn
 	parent   *turn
 
+	guest   bool      // another instance owns the run
 	ticked  bool      // what is due has had its chance
 	actor   *actor    // of a run that comes into being, while it is reserved
 	written store.Run // the row as the turn leaves it, once append has been called
@@ -124,7 +125,7 @@ func (t *turn) inline() {
 		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		r, err := t.e.call(t.e.base, t.s, x, callServices{turn: t})
+		r, err := t.e.call(t.e.life.Load().ctx, t.s, x, callServices{turn: t})
 		if err == nil {
 			err = t.decide(r)
 		}

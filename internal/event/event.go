@@ -36,6 +36,9 @@ type Event struct {
 	// stored beside the event, feeds the fold, and never leaves the process.
 	Sealed jsontext.Value
 
+	// Era is OldEra for an event that was read in the words of v1, else zero.
+	Era int
+
 	doc []byte
 }
 
@@ -121,6 +124,9 @@ func Decode(doc []byte, sealed []byte) (Event, error) {
 	run, err := ids.ParseRun(w.RunID)
 	if err != nil {
 		return Event{}, fmt.Errorf("decode event %s: %w", w.EventID, err)
+	}
+	if w.SchemaVersion == 0 {
+		return w.translate(run)
 	}
 	e := Event{
 		Run: run, Seq: w.Sequence, Type: w.Type, NodeID: w.NodeID, Time: w.Timestamp,

@@ -192,6 +192,46 @@ func (c *compiler) inverse(field string, s *Step) {
 	s.Inverse = inv
 }
 
+// facts refuses a mapping that refers to a node which can never have been there when
+// the effect is recorded: such an action could only fail. It runs on the whole graph.
+func (c *compiler) facts() {
+	for i := range c.w.Steps {
+		s := &c.w.Steps[i]
+		if s.Inverse == nil {
+			continue
+		}
+		var before map[int]bool
+		for _, r := range s.Inverse.Mapping.Refs() {
+			if r.Step < 0 || r.Step == i {
+				continue
+			}
+			if before == nil {
+				before = c.before(i)
+			}
+			if !before[r.Step] {
+				c.fail(fmt.Sprintf("nodes[%d].compensation.inputMapping", i),
+					"%s: node %q does not come before %q, and what is undone is undone with what was recorded by then", r, r.Node, s.Node.ID)
+			}
+		}
+	}
+}
+
+// before lists the steps from which a step can be reached.
+func (c *compiler) before(step int) map[int]bool {
+	seen, stack := map[int]bool{}, []int{step}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, l := range c.w.Steps[at].In {
+			if from := c.w.Links[l].From; !seen[from] {
+				seen[from] = true
+				stack = append(stack, from)
+			}
+		}
+	}
+	return seen
+}
+
 // bound lets a closer declaration win.
 func (i *Inverse) bound(r *Retry) {
 	if r == nil {

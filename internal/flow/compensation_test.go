@@ -11,7 +11,10 @@ import (
 // undoing is a workflow of two nodes, of which the first has a compensation; either
 // part may be empty.
 func undoing(policy, compensation string) string {
-	extra, settings := "", "{}"
+	extra, settings, edge := "", "{}", ""
+	if strings.Contains(compensation, "no. ${nodes.b") { // one that refers to b must have it before itself
+		edge = `{"id":"e","sourceNodeId":"b","targetNodeId":"a.output.b"}`
+	}
 	if compensation != "" {
 		extra = `,"compensation":` + compensation
 	}
@@ -21,7 +24,7 @@ func undoing(policy, compensation string) string {
 	return `{"id":"w","name":"W","version":"1","nodes":[
 {"id":"a.output.b","typeId":"test.task","name":"N","position":{"x":0,"y":0},"config":{},"inputs":{}` + extra + `},
 {"id":"b","typeId":"test.task","name":"N","position":{"x":0,"y":0},"config":{},"inputs":{}}
-],"edges":[],"triggers":[],"variables":[],"metadata":{},
+],"edges":[` + edge + `],"triggers":[],"variables":[],"metadata":{},
 "settings":` + settings + `}`
 }
 
@@ -61,6 +64,7 @@ func TestCompensationIssues(t *testing.T) {
 		"reference open":   {fires, `{"nodeTypeId":"test.task","inputMapping":{"x":"a ${inputs.b"}}`, "nodes[0].compensation.inputMapping.x", "not closed"},
 		"reference node":   {fires, `{"nodeTypeId":"test.task","inputMapping":{"x":["${nodes.c.output.id}"]}}`, "nodes[0].compensation.inputMapping.x", "names no node"},
 		"reference port":   {fires, `{"nodeTypeId":"test.task","inputMapping":{"x":{"y":"${nodes.b.output.}"}}}`, "nodes[0].compensation.inputMapping.x", "names no node"},
+		"later node":       {fires, `{"nodeTypeId":"test.task","inputMapping":{"x":"${nodes.b.output.id}"}}`, "nodes[0].compensation.inputMapping", "does not come before"},
 		"reference input":  {fires, `{"nodeTypeId":"test.task","inputMapping":{"x":"${inputs.}"}}`, "nodes[0].compensation.inputMapping.x", "no reference"},
 	} {
 		t.Run(name, func(t *testing.T) {

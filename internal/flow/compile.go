@@ -168,6 +168,7 @@ func compile(def *Definition, raw jsontext.Value, cat Catalog, strict bool) (*Wo
 	c.imply()
 	c.graph()
 	c.bound()
+	c.facts()
 	if len(c.issues) > 0 {
 		return nil, c.issues
 	}

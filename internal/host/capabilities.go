@@ -13,6 +13,9 @@ import (
 // ProtocolVersion is the version of the protocol this host serves.
 const ProtocolVersion = "2.0"
 
+// implementation is this host's name.
+const implementation = "fermata"
+
 // Capabilities is the discovery document with its validator (spec v2
 // capabilities.md). It is assembled from what is wired: a family is present
 // exactly when this host serves it.
@@ -29,7 +32,7 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 		"protocolVersion":       ProtocolVersion,
 		"protocolVersions":      []string{ProtocolVersion},
 		"preferredVersion":      ProtocolVersion,
-		"implementation":        map[string]any{"name": "fermata", "version": h.cfg.Version, "vendor": "fermata"},
+		"implementation":        map[string]any{"name": implementation, "version": h.cfg.Version, "vendor": implementation},
 		"engineVersion":         event.EngineVersion,
 		"eventLogSchemaVersion": event.LogEra,
 		"limits": record("witnessable-gated", map[string]any{
@@ -53,6 +56,12 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 		"extensions": map[string]any{
 			"fermata.host": map[string]any{"path": "/host/fermata/"},
 		},
+	}
+	if h.cfg.ConformanceSeams {
+		root["conformance"] = map[string]any{"seamsProfile": SeamsProfile}
+	}
+	if len(h.cfg.SigningKeys) > 0 {
+		root["signingKeys"] = h.cfg.SigningKeys
 	}
 	// The family binds effect identity and its ledger beside the keys of requests
 	// (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways out.

@@ -32,13 +32,23 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+
+	// SigningKeys are published in discovery.
+	SigningKeys []SigningKey
+	// Build tells which program runs; nil if nobody knows.
+	Build func() (Build, error)
+
+	// ConformanceSeams mounts the seams of a conformance suite (spec v2
+	// conformance.md §The seams profile).
+	ConformanceSeams bool
+
+	// Relaxations are the protections that the operator has loosened.
+	Relaxations []relax.Relaxation
+
 	Webhooks Webhooks
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention
-
-	// Relaxations are the protections that the operator has loosened.
-	Relaxations []relax.Relaxation
 }
 
 // Limits bound what callers may ask for.

@@ -20,8 +20,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// notFound is what a caller is told of a run that the store does not have.
+// notFound says what a failed read of a run means to a caller. Logs of v1 that
+// cannot be read have codes of their own (spec v2 persistence.md §The reader rule).
 func notFound(err error) error {
+	if errors.Is(err, event.ErrUnmapped) || errors.Is(err, event.ErrUnprojectable) {
+		code := problem.PayloadUnprojectable
+		if errors.Is(err, event.ErrUnmapped) {
+			code = problem.EventTypeUnmapped
+		}
+		p := problem.New(code, "the run's log is in the words of an older protocol and cannot be read")
+		p.Cause = err
+		return p
+	}
 	var x store.Expired
 	if errors.As(err, &x) {
 		return engine.ErrExpired(x)
@@ -149,10 +159,18 @@ func (h *Host) ListRuns(ctx context.Context, c identity.Caller, r ListRuns) (Run
 func summary(r *store.Run) run.Snapshot {
 	return run.Snapshot{
 		RunID: r.ID.String(), WorkflowID: r.WorkflowID, Status: r.Status, Owner: r.Owner,
-		EventLogSchemaVersion: event.LogEra, EngineVersion: event.EngineVersion, CurrentNodeID: r.CurrentNode,
+		EventLogSchemaVersion: eraOf(r), EngineVersion: event.EngineVersion, CurrentNodeID: r.CurrentNode,
 		StartedAt: run.Stamp(r.StartedAt), CompletedAt: run.Stamp(r.CompletedAt), Tags: r.Tags,
 		Error: publicError(r.Error), CompensationStatus: cmp.Or(r.Compensation, run.UndoNone),
 	}
+}
+
+// eraOf is the era of a run's log (spec v2 persistence.md §The era key).
+func eraOf(r *store.Run) int {
+	if r.WorkflowVersion == "" {
+		return event.OldEra
+	}
+	return event.LogEra
 }
 
 // publicError is a stored error without what the snapshot's closed shape lacks.

@@ -15,6 +15,7 @@ const (
 	ApprovalsRespond = "approvals:respond"
 	WebhooksManage   = "webhooks:manage"
 	WorkflowsWrite   = "fermata:workflows:write"
+	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"
 
 	// CompensationOperate is not implied by any other: who may start or end a run

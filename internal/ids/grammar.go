@@ -38,6 +38,9 @@ func ValidAuthored(s string) bool {
 	return all(s, 1, 128, func(c byte) bool { return unreserved(c) || c == ':' })
 }
 
+// ValidKeyID reports whether s is a keyId: the name of a signing key.
+func ValidKeyID(s string) bool { return all(s, 1, 128, unreserved) }
+
 // ValidTypeID reports whether s is a node type id such as core.http.request.
 func ValidTypeID(s string) bool {
 	if len(s) > 256 || s == "" {

@@ -54,6 +54,8 @@ const (
 	RunTimeout                 Code = "run_timeout"
 	RateLimited                Code = "rate_limited"
 	InternalError              Code = "internal_error"
+	EventTypeUnmapped          Code = "event_type_unmapped"
+	PayloadUnprojectable       Code = "payload_unprojectable"
 	UpstreamUnavailable        Code = "upstream_unavailable"
 	ServiceUnavailable         Code = "service_unavailable"
 	MockProviderForbidden      Code = "mock_provider_forbidden"
@@ -113,7 +115,7 @@ var groups = map[int][]Code{
 	},
 	http.StatusUpgradeRequired:     {ClientVersionUnsupported},
 	http.StatusTooManyRequests:     {RateLimited},
-	http.StatusInternalServerError: {"event_type_unmapped", InternalError, "pack_load_failure", "payload_unprojectable"},
+	http.StatusInternalServerError: {EventTypeUnmapped, InternalError, "pack_load_failure", PayloadUnprojectable},
 	http.StatusNotImplemented:      {"credential_unavailable"},
 	http.StatusBadGateway:          {"mcp_error", UpstreamUnavailable},
 	http.StatusServiceUnavailable:  {"pack_registry_unreachable", "runner_unavailable", ServiceUnavailable},

@@ -24,6 +24,7 @@ type Relaxation struct {
 	Name       string // short and stable, such as egress-private-ranges
 	Setting    string // the setting that opened it
 	Effect     string // what is possible now, in one clause
+	Family     string // the family of the protocol whose obligation that is
 	Obligation string // the protection that no longer holds in full
 }
 

@@ -13,22 +13,35 @@ func Egress(ranges []netip.Prefix) []Relaxation {
 	}
 	return []Relaxation{{
 		Name: "egress-private-ranges", Setting: "allow-egress",
+		Family:     "webhooks", // the guard of everything that goes out is an obligation of theirs
 		Effect:     "nodes may call " + list(ranges) + ", which is closed otherwise",
 		Obligation: "outbound requests reach public addresses only",
 	}}
 }
 
-// Webhooks is the relaxation of a guard that lets webhooks and callbacks be delivered
-// to ranges which are closed otherwise, without TLS to a literal address in one; none
-// for no ranges.
+// Webhooks is the relaxation of a host whose webhooks may go to ranges that are
+// closed otherwise.
 func Webhooks(ranges []netip.Prefix) []Relaxation {
 	if len(ranges) == 0 {
 		return nil
 	}
 	return []Relaxation{{
-		Name: "webhook-private-ranges", Setting: "allow-webhooks",
-		Effect:     "webhooks may be delivered to " + list(ranges) + ", which is closed otherwise",
-		Obligation: "webhooks are delivered to public addresses only, over TLS",
+		Name: "webhooks-private-ranges", Setting: "allow-webhooks", Family: "webhooks",
+		Effect:     "webhooks may be delivered to " + list(ranges) + ", which is closed otherwise, and there without TLS",
+		Obligation: "webhooks go to public https addresses only",
+	}}
+}
+
+// Seams is the relaxation of a host that lets a conformance suite into its inside.
+// It belongs to no profile that the suite certifies, but to that of production.
+func Seams(mounted bool) []Relaxation {
+	if !mounted {
+		return nil
+	}
+	return []Relaxation{{
+		Name: "conformance-seams", Setting: "conformance-seams", Family: "production",
+		Effect:     "any API key of the host can drive its test seams",
+		Obligation: "nothing but the protocol's operations can change a run",
 	}}
 }
 

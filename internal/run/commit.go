@@ -29,8 +29,25 @@ func (s *State) committed(step *flow.Step, n *Node) {
 	if step.Inverse != nil {
 		c.Inputs, c.Missing = s.facts(step.Inverse)
 	}
+	size := 0
+	for k, v := range c.Inputs {
+		size += len(k) + len(v)
+	}
+	if size > maxFacts || s.Facts+size > maxAllFacts {
+		c.Inputs, size = nil, 0
+		c.Missing = "what undoing it is to be given is too large to be kept"
+	}
+	s.Facts += size
 	s.Commits = append(s.Commits, c)
 }
+
+// Bounds of the facts that a run keeps until it may be undone, in bytes: for one
+// effect, and for all of them. An effect beyond them is not forgotten: its undoing
+// fails, and says so.
+const (
+	maxFacts    = 1 << 20
+	maxAllFacts = 16 << 20
+)
 
 // facts resolves what an inverse action is given, as far as the log goes now.
 func (s *State) facts(inv *flow.Inverse) (map[string]jsontext.Value, string) {
@@ -103,13 +120,9 @@ func (s *State) plan() []event.PlanEntry {
 			EffectID: s.inverseID(id, c.Visit, i+1).String(), Irreversible: step.Inverse == nil,
 		}
 		if inv := step.Inverse; inv != nil {
-			inputs, missing := c.Inputs, c.Missing
-			if missing != "" { // what was not there then may have been recorded since
-				inputs, missing = s.facts(inv)
-			}
-			e.TypeID, e.Unresolved = inv.TypeID, missing
-			if missing == "" {
-				e.Inputs = encodeObject(inputs)
+			e.TypeID, e.Unresolved = inv.TypeID, c.Missing
+			if c.Missing == "" {
+				e.Inputs = encodeObject(c.Inputs)
 			}
 			e.MaxAttempts, e.BackoffMs, e.TimeoutMs = inv.MaxAttempts, inv.BackoffMs, s.wf.Policy.TimeoutMs
 			e.NeedsApproval, e.WaiveApproval = inv.NeedsApproval, inv.WaiveApproval

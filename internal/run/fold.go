@@ -61,7 +61,10 @@ func foldStarted(s *State, e *event.Event) error {
 		return err
 	}
 	s.Owner, s.Transport, s.Tags, s.Metadata = p.Owner, p.Transport, p.Tags, p.Metadata
-	s.WorkflowVersion, s.Configurable = p.X.WorkflowVersion, p.X.Configurable
+	s.Configurable, s.Era = p.X.Configurable, e.Era
+	if p.X.WorkflowVersion != "" { // a log of v1 names none
+		s.WorkflowVersion = p.X.WorkflowVersion
+	}
 	s.Parent, s.CallbackURL = p.X.Parent, p.X.CallbackURL
 	s.StartedAt, s.Inputs = e.Time, p.Inputs
 	for i := range s.wf.Def.Variables {

@@ -37,11 +37,19 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format(event.TimeLayout)
 }
 
+// era is the era of the log the state was folded from.
+func (s *State) era() int {
+	if s.Era == 0 {
+		return event.LogEra
+	}
+	return s.Era
+}
+
 // Snapshot projects the state.
 func (s *State) Snapshot() Snapshot {
 	out := Snapshot{
 		RunID: s.ID.String(), WorkflowID: s.WorkflowID, Status: s.Status(), Owner: event.Encode(s.Owner),
-		EventLogSchemaVersion: event.LogEra, EngineVersion: event.EngineVersion,
+		EventLogSchemaVersion: s.era(), EngineVersion: event.EngineVersion,
 		CurrentNodeID: s.CurrentNode(), StartedAt: Stamp(s.StartedAt), CompletedAt: Stamp(s.CompletedAt),
 		Metadata: s.Metadata, Configurable: s.Configurable,
 		Variables: s.publicVariables(), NodeStates: s.nodeStates(), CompensationStatus: s.CompensationStatus(),

@@ -37,6 +37,7 @@ type State struct {
 	Owner           event.Owner               `json:"owner"`
 	Transport       string                    `json:"transport,omitzero"`
 	Tags            []string                  `json:"tags,omitzero"`
+	Era             int                       `json:"era,omitzero"` // event.OldEra for a log in the words of v1
 	Metadata        jsontext.Value            `json:"metadata,omitzero"`
 	Configurable    jsontext.Value            `json:"configurable,omitzero"`
 	CallbackURL     string                    `json:"callbackUrl,omitzero"`
@@ -62,6 +63,7 @@ type State struct {
 	Outputs         jsontext.Value            `json:"outputs,omitzero"`
 	Orphans         []Child                   `json:"orphans,omitzero"` // open children of visits that are over
 	Commits         []Commit                  `json:"commits,omitzero"` // effects that can be asked to be undone, oldest first
+	Facts           int                       `json:"facts,omitzero"`   // how much the commits hold, in bytes
 	Undoing         *Undoing                  `json:"undoing,omitzero"`
 
 	wf         *flow.Workflow

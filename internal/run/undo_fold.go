@@ -11,7 +11,7 @@ import (
 func (s *State) foldPlan(m *event.PlanMark) {
 	if s.Undoing == nil {
 		s.Undoing = &Undoing{ID: m.CompensationID, Trigger: m.Trigger, Halts: m.Halts, Version: 1}
-		s.Commits = nil // the plan has them now
+		s.Commits, s.Facts = nil, 0 // the plan has them now
 	}
 	for _, e := range m.Entries {
 		a := &Action{PlanEntry: e}

@@ -185,4 +185,4 @@ func (t *turn) giveUpUndoing(a *Action, step string, c Operate) {
 
 // Disown forgets the effects the log so far tells of: a fork begins with the log of
 // another run, which made them and alone may undo them.
-func (s *State) Disown() { s.Commits = nil }
+func (s *State) Disown() { s.Commits, s.Facts = nil, 0 }

@@ -25,8 +25,8 @@ type Deliveries interface {
 	// NextDue is the earliest time at which a target has something due; zero for
 	// none.
 	NextDue(ctx context.Context) (time.Time, error)
-	// Take gives q.Instance up to q.Quotas[i].Limit due entries of each target, the
-	// earliest due first.
+	// Take gives q.Instance up to q.Quotas[i].Limit due entries of each target that is
+	// due, the earliest due first.
 	Take(ctx context.Context, q TakeQuery) ([]Delivery, error)
 	// Settle says what became of a claim. It fails with ErrStale if the entry is
 	// not in that claim any more; nothing is written then.

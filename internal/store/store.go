@@ -93,7 +93,7 @@ type Runs interface {
 type Run struct {
 	ID              ids.Run
 	WorkflowID      string
-	WorkflowVersion string
+	WorkflowVersion string // empty for a run in the words of v1, which knew none
 	Status          string // a run status of spec v2 runs.md §Snapshot
 	Seq             int64  // sequence of the last event
 	Epoch           int64  // increases whenever the run changes hands
@@ -139,6 +139,9 @@ type Append struct {
 	// does: it is asked about the tenant's subscriptions. Nil for nobody.
 	Queued  []Queued
 	Matcher Matcher
+
+	// Tell names the run's owner if somebody else makes this step (see Replicas).
+	Tell string
 
 	// Also holds steps of other runs that belong to the same transaction: the
 	// child runs this step starts. If one of them cannot be written, nothing is.

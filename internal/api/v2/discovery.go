@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -29,6 +30,14 @@ func (a *API) getOpenAPI(w http.ResponseWriter, _ *api.Request) error {
 	}
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	return api.JSON(w, http.StatusOK, jsontext.Value(doc))
+}
+
+func (a *API) getHost(w http.ResponseWriter, _ *api.Request, c identity.Caller) error {
+	about, err := a.host.About(c)
+	if err != nil {
+		return err
+	}
+	return api.JSON(w, http.StatusOK, about)
 }
 
 func (a *API) live(w http.ResponseWriter, _ *api.Request) error {

@@ -182,6 +182,11 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Errors:  []int{409, 413, 415}, Handle: a.as(a.issueToken),
 		},
 		{
+			Method: "GET", Pattern: "/host/fermata/host", ID: "getHost", Scope: identity.ManifestRead,
+			Summary: "Which build this is, and which protections its operator has loosened.",
+			Returns: object("What a certification bundle has to record."), Handle: a.as(a.getHost),
+		},
+		{
 			Method: "POST", Pattern: "/host/fermata/runs/{runId}/compensation", ID: "operateCompensation",
 			Scope: identity.CompensationOperate, Summary: "Start, retry, skip, substitute or terminate what undoes a run.",
 			Body: &api.Body{Schema: `{"type":"object","required":["action"],"additionalProperties":false,"properties":{` +

@@ -22,9 +22,9 @@ const (
 
 	dueTargets = `SELECT tenant, target, url, due_at, failures FROM delivery_targets
 		WHERE due_at IS NOT NULL AND due_at <= $1 AND tenant <> ALL ($2) ORDER BY due_at LIMIT $3`
-	nextTarget  = `SELECT due_at FROM delivery_targets WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
-	takeTarget  = `SELECT url, failures, failing_since FROM delivery_targets` + oneTarget + ` FOR UPDATE`
-	dueEntries  = `SELECT run_id, next_seq, last_seq, attempts, created_at FROM deliveries` + oneTarget + `
+	nextTarget = `SELECT due_at FROM delivery_targets WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
+	takeTarget = `SELECT url, failures, failing_since FROM delivery_targets` + oneTarget + ` FOR UPDATE`
+	dueEntries = `SELECT run_id, next_seq, last_seq, attempts, created_at FROM deliveries` + oneTarget + `
 		AND due_at <= $3 ORDER BY due_at LIMIT $4 FOR UPDATE`
 	takeEntry = `UPDATE deliveries SET due_at = $4, holder = $5, claim = $6` + oneDelivery
 

@@ -22,7 +22,7 @@ const (
 		ORDER BY wake_at LIMIT $2 FOR UPDATE SKIP LOCKED`
 	claimRun = `UPDATE runs SET instance = $3, epoch = epoch + 1 WHERE tenant = $1 AND run_id = $2 AND epoch = $4`
 
-	nextWake = `SELECT wake_at FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND ` + going + ` ORDER BY wake_at LIMIT 1`
+	nextWake  = `SELECT wake_at FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND ` + going + ` ORDER BY wake_at LIMIT 1`
 	unsettled = `SELECT ` + runColumns + ` FROM runs WHERE notify ORDER BY run_id LIMIT $1`
 )
 
@@ -79,6 +79,9 @@ func (o ownership) Claim(ctx context.Context, instance string, now time.Time, li
 			}
 			if whole {
 				o.s.looks.done(living)
+			}
+			if _, err := q.Exec(ctx, dropTold); err != nil {
+				return err
 			}
 		}
 		if n := left(limit, len(out)); n != 0 {

@@ -197,6 +197,9 @@ func (s *step) queue(b *pgx.Batch) {
 		b.Queue(insertSegment, id.Tenant, id.Opaque, g.Seq, g.N, g.Body, g.Sealed)
 	}
 	queueInterrupts(b, s.Append)
+	if s.Tell != "" {
+		b.Queue(tell, id.Tenant, id.Opaque, s.Tell)
+	}
 	if p := s.Checkpoint; p != nil {
 		b.Queue(putCheckpoint, id.Tenant, id.Opaque, p.Seq, full(p.State))
 	}

@@ -35,7 +35,7 @@ const (
 		WHERE due_at IS NOT NULL AND due_at <= ? AND tenant NOT IN (SELECT value FROM json_each(?)) ORDER BY due_at LIMIT ?`
 	nextTarget = `SELECT due_at FROM delivery_targets INDEXED BY delivery_targets_due
 		WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
-	selectTarget = `SELECT coalesce(url, ''), failures, failing_since FROM delivery_targets` + oneTarget
+	selectTarget = `SELECT coalesce(url, ''), failures, failing_since FROM delivery_targets` + oneTarget + ` AND due_at <= ?`
 	dueEntries   = `SELECT run_id, next_seq, last_seq, attempts, created_at FROM deliveries INDEXED BY deliveries_due` + oneTarget + `
 		AND due_at <= ? ORDER BY due_at LIMIT ?`
 	takeEntry = `UPDATE deliveries SET due_at = ?, holder = ?, claim = ?` + oneDelivery
@@ -150,7 +150,7 @@ func (d deliveries) Take(ctx context.Context, q store.TakeQuery) (out []store.De
 
 func takeFrom(c *conn, out []store.Delivery, q *store.TakeQuery, x store.Quota) ([]store.Delivery, error) {
 	t := store.Delivery{Tenant: x.Tenant, Target: x.Target}
-	found, err := c.prep(selectTarget).text(x.Tenant).text(x.Target).one(func(r *row) {
+	found, err := c.prep(selectTarget).text(x.Tenant).text(x.Target).time(q.Now).one(func(r *row) {
 		t.URL, t.Failures, t.FailingSince = r.text(), int(r.int()), r.time()
 	})
 	if err != nil || !found {

@@ -6,7 +6,7 @@ import (
 	"github.com/fermata-run/fermata/internal/store"
 )
 
-// hooks knows the tenants that have subscriptions, so that the steps of all
+// hooks knows the tenants that have had subscriptions, so that the steps of all
 // others cost no look. It belongs to the writer: only what runs inside a write
 // may touch it, and what it knows is as of the write's own transaction.
 type hooks struct {
@@ -48,10 +48,8 @@ func (h *hooks) of(c *conn, tenant string) ([]store.Subscription, error) {
 	if err != nil {
 		return nil, fmt.Errorf("subscriptions: %w", err)
 	}
-	if len(list) == 0 {
-		delete(h.tenants, tenant)
-		return nil, nil
-	}
+	// An empty list is kept as well. That the tenant has none may be undone like
+	// anything else; to forget the tenant here would be for good.
 	h.known[tenant] = list
 	return list, nil
 }

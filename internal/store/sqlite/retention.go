@@ -28,7 +28,7 @@ const (
 	needingChild = `SELECT 1 FROM runs WHERE parent_tenant = ? AND parent_id = ? AND (notify = 1 OR ` + going + `) LIMIT 1`
 	goingRun     = `SELECT 1 FROM runs WHERE tenant = ? AND run_id = ? AND ` + going
 
-	queuedOf     = `SELECT 1 FROM deliveries WHERE tenant = ? AND run_id = ? LIMIT 1`
+	queuedOf = `SELECT 1 FROM deliveries WHERE tenant = ? AND run_id = ? LIMIT 1`
 
 	selectExpired  = `SELECT expired_at FROM expired WHERE tenant = ? AND run_id = ?`
 	deleteRun      = `DELETE FROM runs WHERE tenant = ? AND run_id = ?`

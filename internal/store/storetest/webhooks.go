@@ -306,6 +306,7 @@ func targets(e *env) {
 	if slices.Contains(e.due(), a.ID) {
 		e.Error("a target that rests is due because of a new entry")
 	}
+	same(e, "entries of a target that rests", len(e.take("host-1", "acme", a.ID, 9)), 0)
 	e.got(a)
 	e.reopen()
 	e.register("host-1")
