@@ -23,7 +23,7 @@ const (
 	dueTargets = `SELECT tenant, target, url, due_at, failures FROM delivery_targets
 		WHERE due_at IS NOT NULL AND due_at <= $1 AND tenant <> ALL ($2) ORDER BY due_at LIMIT $3`
 	nextTarget = `SELECT due_at FROM delivery_targets WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1`
-	takeTarget = `SELECT url, failures, failing_since FROM delivery_targets` + oneTarget + ` FOR UPDATE`
+	takeTarget = `SELECT url, failures, failing_since FROM delivery_targets` + oneTarget + ` AND due_at <= $3 FOR UPDATE`
 	dueEntries = `SELECT run_id, next_seq, last_seq, attempts, created_at FROM deliveries` + oneTarget + `
 		AND due_at <= $3 ORDER BY due_at LIMIT $4 FOR UPDATE`
 	takeEntry = `UPDATE deliveries SET due_at = $4, holder = $5, claim = $6` + oneDelivery
@@ -89,7 +89,7 @@ func (d deliveries) Take(ctx context.Context, x store.TakeQuery) (out []store.De
 
 func takeFrom(ctx context.Context, q querier, x *store.TakeQuery, of store.Quota) (out []store.Delivery, err error) {
 	t := store.Delivery{Tenant: of.Tenant, Target: of.Target}
-	found, err := one(ctx, q, takeTarget, []any{of.Tenant, of.Target}, (*raw)(&t.URL), &t.Failures, (*stamp)(&t.FailingSince))
+	found, err := one(ctx, q, takeTarget, []any{of.Tenant, of.Target, x.Now.UnixMilli()}, (*raw)(&t.URL), &t.Failures, (*stamp)(&t.FailingSince))
 	if err != nil || !found {
 		return nil, err
 	}
