@@ -145,7 +145,7 @@ func (e *Engine) rejoin(lost string) {
 	if e.draining.Load() || e.Instance() != lost {
 		return
 	}
-	e.log.Error("this instance has been declared lost; its calls are cut off, and it begins anew", "instance", lost)
+	e.log.Warn("this instance has been declared lost; its calls are cut off, and it begins anew", "instance", lost)
 	e.life.Swap(newLife()).end()
 	id := "i-" + rand.Text()
 	for wait := firstWait; ; wait = min(2*wait, longestGap) {
