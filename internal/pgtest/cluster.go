@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -196,24 +195,24 @@ func (c *Cluster) Exec(ctx context.Context, database, sql string) error {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
 	return err
 }
 
-// Query reads the first column of what a statement answers, as text.
+// Query reads the first column of what the last of some statements answers, as text.
 func (c *Cluster) Query(ctx context.Context, database, sql string) ([]string, error) {
 	conn, err := pgx.Connect(ctx, c.Address(database))
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil || len(results) == 0 {
 		return nil, err
 	}
 	var out []string
-	for rows.Next() {
-		out = append(out, strings.Clone(string(rows.RawValues()[0])))
+	for _, row := range results[len(results)-1].Rows {
+		out = append(out, string(row[0]))
 	}
-	return out, rows.Err()
+	return out, nil
 }

@@ -1,14 +1,13 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
 	"github.com/fermata-run/fermata/internal/store"
 )
 
-const selectBody = `SELECT body FROM events WHERE tenant = $1 AND run_id = $2 AND seq = $3`
+const selectMark = `SELECT mark FROM events WHERE tenant = $1 AND run_id = $2 AND seq = $3`
 
 // resolve is the answer to a request after its last transaction. A request that was
 // refused because its run has moved on may have moved it itself, if an earlier
@@ -46,8 +45,8 @@ func (w *writer) resolve(r *request) error {
 // why tells a run that has moved on from one that is not there.
 func (w *writer) why(ctx context.Context, r *request) error {
 	err := w.s.read(ctx, func(q querier) error {
-		var one1 int
-		there, err := one(ctx, q, runIsThere, []any{r.lost.Tenant, r.lost.Opaque}, &one1)
+		var yes int
+		there, err := one(ctx, q, runIsThere, []any{r.lost.Tenant, r.lost.Opaque}, &yes)
 		if err == nil && !there {
 			err = missing(ctx, q, r.lost)
 		}
@@ -59,17 +58,17 @@ func (w *writer) why(ctx context.Context, r *request) error {
 	return r.err
 }
 
-// isThere says whether what a request would write is in the database. Its events
-// tell: no other step has the same ones. A step without any is told by its row.
+// isThere says whether what a request would write is in the database. Its mark
+// tells: no other step has the same one. A step without any is told by its row.
 func (r *request) isThere(ctx context.Context, q querier) (bool, error) {
 	for i := range r.steps {
 		s := &r.steps[i]
 		if len(s.segments) == 0 {
 			continue
 		}
-		var body []byte
-		there, err := one(ctx, q, selectBody, []any{s.Row.ID.Tenant, s.Row.ID.Opaque, s.segments[0].Seq}, &body)
-		return there && bytes.Equal(body, s.segments[0].Body), err
+		var mark int64
+		there, err := one(ctx, q, selectMark, []any{s.Row.ID.Tenant, s.Row.ID.Opaque, s.segments[0].Seq}, &mark)
+		return there && mark == s.mark, err
 	}
 	for i := range r.steps {
 		want := &r.steps[i].Row

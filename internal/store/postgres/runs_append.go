@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/fermata-run/fermata/internal/ids"
@@ -32,7 +33,7 @@ const (
 	runIsThere  = `SELECT 1 FROM runs` + oneRun
 	settleChild = `UPDATE runs SET notify = false WHERE tenant = $1 AND run_id = $2 AND seq = $3 AND notify`
 
-	insertSegment = `INSERT INTO events (tenant, run_id, seq, n, body, sealed) VALUES ($1, $2, $3, $4, $5, $6)`
+	insertSegment = `INSERT INTO events (tenant, run_id, seq, n, body, sealed, mark) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	putCheckpoint = `INSERT INTO checkpoints (tenant, run_id, seq, state) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (tenant, run_id) DO UPDATE SET seq = excluded.seq, state = excluded.state`
 )
@@ -44,6 +45,7 @@ const scopeBuckets = 256
 type step struct {
 	*store.Append
 	segments []segment.Segment
+	mark     int64 // tells its events from those of any other step
 }
 
 func (s *step) alone() bool { return s.Create && s.Alone && s.Scope != "" }
@@ -73,7 +75,7 @@ func (r *request) encode(a *store.Append) error {
 	if err := a.Check(); err != nil {
 		return fmt.Errorf("malformed step: %w", err)
 	}
-	s := step{Append: a, segments: segment.Cut(a.Events)}
+	s := step{Append: a, segments: segment.Cut(a.Events), mark: rand.Int64()}
 	for i := range s.segments {
 		r.size += len(s.segments[i].Body) + len(s.segments[i].Sealed)
 	}
@@ -194,7 +196,7 @@ func (s *step) queue(b *pgx.Batch) {
 	id := s.Row.ID
 	for i := range s.segments {
 		g := &s.segments[i]
-		b.Queue(insertSegment, id.Tenant, id.Opaque, g.Seq, g.N, g.Body, g.Sealed)
+		b.Queue(insertSegment, id.Tenant, id.Opaque, g.Seq, g.N, g.Body, g.Sealed, s.mark)
 	}
 	queueInterrupts(b, s.Append)
 	if s.Tell != "" {

@@ -71,6 +71,7 @@ CREATE TABLE events (
     n      bigint NOT NULL,
     body   bytea NOT NULL,
     sealed bytea,
+    mark   bigint NOT NULL, -- of the step that wrote it, and of no other
     PRIMARY KEY (tenant, run_id, seq)
 );
 
