@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"io"
 	"net"
 	"net/url"
 	"sync"
@@ -80,10 +79,12 @@ func (p *proxy) serve(client net.Conn) {
 			n, err := server.Read(b)
 			if n > 0 && deaf.Load() {
 				// The server has committed and says so.
-				if bytes.Contains(b[:n], []byte("COMMIT")) {
+				if bytes.Contains(b[:n], []byte("COMMIT\x00")) {
+					p.cuts.Add(1)
 					return
 				}
-				continue
+				deaf.Store(false) // it was only asked what a commit looks like
+				p.after.Add(1)
 			}
 			if n > 0 {
 				if _, err := client.Write(b[:n]); err != nil {
@@ -104,7 +105,6 @@ func (p *proxy) serve(client net.Conn) {
 				return
 			}
 			if p.after.Add(-1) >= 0 {
-				p.cuts.Add(1)
 				deaf.Store(true)
 			}
 		}
@@ -114,9 +114,6 @@ func (p *proxy) serve(client net.Conn) {
 			}
 		}
 		if err != nil {
-			if err != io.EOF {
-				return
-			}
 			return
 		}
 	}
