@@ -277,7 +277,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
 		LeaseTTL: cfg.Lease,
-		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
+		Store:    h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret,
 		CheckInterrupt: func(payload []byte) error {

@@ -65,6 +65,9 @@ func (s *Store) verdict(ctx context.Context, err error) error {
 	if err != nil && s.closed.Load() && !sentinel(err) {
 		return store.ErrClosed
 	}
+	if code(err) == readOnly {
+		s.pool.Reset() // another connection may lead to a server that takes writes
+	}
 	return fault(ctx, err)
 }
 

@@ -182,8 +182,7 @@ func TestOutages(t *testing.T) {
 			err := c.Exec(context.Background(), "postgres", `ALTER DATABASE postgres SET default_transaction_read_only = on;
 				SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'fermata'`)
 			time.Sleep(100 * time.Millisecond)
-			return errors.Join(err, c.Exec(context.Background(), "postgres", `SET default_transaction_read_only = off; ALTER DATABASE postgres RESET default_transaction_read_only;
-				SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'fermata'`))
+			return errors.Join(err, c.Exec(context.Background(), "template1", `ALTER DATABASE postgres RESET default_transaction_read_only`))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
