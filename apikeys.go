@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/fermata-run/fermata/internal/clock"
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/store/sqlite"
 )
@@ -27,7 +28,9 @@ func CreateKey(ctx context.Context, dataDir, tenant, name, key string) (string, 
 	if key == "" {
 		key = identity.Generate()
 	}
-	if _, err := identity.NewAPIKeys(db.Keys()).Add(ctx, key, tenant, name, identity.Grants{}, clock.System{}.Now()); err != nil {
+	now := clock.System{}.Now()
+	ctx = host.Bootstrapping(ctx, tenant, identity.KeyID(key), now)
+	if _, err := identity.NewAPIKeys(db.Keys()).Add(ctx, key, tenant, name, identity.Grants{}, now); err != nil {
 		return "", err
 	}
 	return key, nil

@@ -13,17 +13,28 @@ import (
 // after the other.
 func TestInterruptGuideRuns(t *testing.T) {
 	t.Parallel()
+	runGuide(t, "docs/interrupts.md", 3, `"mayAnswer":false`, `"notify":{"groups":["finance"]}`, `"status":"waiting-approval"`, `"kind":"approval"`, `"status":"completed"`)
+}
+
+// So do those of the guide to the audit log.
+func TestAuditGuideRuns(t *testing.T) {
+	t.Parallel()
+	runGuide(t, "docs/audit.md", 1, `"action":"key.bootstrap"`, `"chainValid":true`, `"signs":true`, `"type":"end"`)
+}
+
+func runGuide(t *testing.T, file string, least int, wants ...string) {
+	t.Helper()
 	for _, tool := range []string{"bash", "curl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(err)
 		}
 	}
-	guide, err := os.ReadFile("docs/interrupts.md")
+	guide, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	parts := regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$").FindAllStringSubmatch(string(guide), -1)
-	if len(parts) < 3 {
+	if len(parts) < least {
 		t.Fatalf("%d examples", len(parts))
 	}
 	script := "set -eu\n"
@@ -40,7 +51,7 @@ func TestInterruptGuideRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, want := range []string{`"mayAnswer":false`, `"notify":{"groups":["finance"]}`, `"status":"waiting-approval"`, `"kind":"approval"`, `"status":"completed"`} {
+	for _, want := range wants {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("the examples did not print %s:\n%s", want, out)
 		}

@@ -112,6 +112,9 @@ type Config struct {
 	// It relaxes a protection.
 	AllowEgress []netip.Prefix
 
+	// Lanes are the ways in beside API keys. The zero value has none.
+	Lanes Lanes
+
 	// EgressCAFile is a PEM file of certificate authorities that outbound https
 	// trusts beside the system's own: those of services an operator runs. It opens
 	// no address.
@@ -130,6 +133,8 @@ type Config struct {
 
 	// Retention says how long runs that are over are kept; nil means a year.
 	Retention *Retention
+
+	Audit Audit
 
 	Limits Limits
 }
@@ -178,6 +183,14 @@ type (
 	Bounds    = host.Bounds
 )
 
+// Audit says how the audit log is kept. The zero value is a good choice.
+type Audit struct {
+	CheckpointEntries  int           // the most that one checkpoint anchors; default 1,000
+	CheckpointInterval time.Duration // the longest an entry waits for a checkpoint; default 1 min
+	Retention          time.Duration // for which entries are kept; zero for ever
+	Runs               bool          // record the start of every run, too
+}
+
 // Limits bound what one run and one host may use. Zero means the default.
 type Limits struct {
 	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
@@ -198,12 +211,15 @@ type Host struct {
 	engine   *engine.Engine
 	host     *host.Host
 	keys     *identity.APIKeys
+	lanes    *identity.Pipeline
 	api      *v2.API
 	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
+	auditor  *background
 	hooks    *egress.Guard
+	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
 }
@@ -238,6 +254,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
+		issuers: issuerGuard(cfg.Lanes),
 	}
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
@@ -295,27 +312,40 @@ func (h *Host) assemble(ctx context.Context) error {
 			return h.host.CallbackBody(ctx, row, e, id)
 		},
 	})
+	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
+		return err
+	}
 	h.keys = identity.NewAPIKeys(h.store.Keys())
+	if h.lanes, err = h.pipeline(); err != nil {
+		return fmt.Errorf("fermata: %w", err)
+	}
 	hc := host.Config{
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
-		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers,
+		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Audit: host.Audit{
+			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
+			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
+		},
 		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
 	h.host = host.New(hc)
+	if err := h.host.OpenAudit(ctx); err != nil {
+		return err
+	}
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Keys: h.keys, Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
 	if cfg.ConformanceSeams {
-		h.seams = seams.New(h.host, h.keys, cfg.Logger)
+		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}
 	return nil
 }
@@ -335,7 +365,9 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		h.firstKey = key
 	}
 	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, clock.System{}.Now())
+	now := clock.System{}.Now()
+	ctx = host.Bootstrapping(ctx, DefaultTenant, identity.KeyID(key), now)
+	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now)
 	if errors.Is(err, store.ErrExists) { // another replica, which begins at the same time
 		return nil
 	}
@@ -379,6 +411,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
 	return nil
 }
@@ -390,8 +423,10 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
 	err := h.engine.Stop(ctx)
+	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
 	h.hooks.Close()
+	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
 }
 

@@ -22,9 +22,9 @@ const module = "github.com/fermata-run/fermata"
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
-	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/token", "internal/effect", "schema"},
+	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store", "internal/store/segment"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/egress", "internal/builtin", "internal/webhook"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
@@ -50,7 +50,8 @@ var narrower = []struct {
 	{pkg: "internal/event", onlyFrom: []string{"internal/ids"}},
 	{pkg: "internal/effect", onlyFrom: []string{"node"}},
 	{pkg: "internal/token", onlyFrom: []string{"internal/event", "internal/ids"}},
-	{pkg: "internal/store", onlyFrom: []string{"internal/event", "internal/ids"}},
+	{pkg: "internal/audit", onlyFrom: []string{}},
+	{pkg: "internal/store", onlyFrom: []string{"internal/audit", "internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
 	{pkg: "internal/store/postgres", onlyBy: []string{""}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
@@ -72,7 +73,7 @@ var runtimes = map[string][]string{
 }
 
 // pure packages may not see time, disk, network or goroutine tools.
-var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/token"}
+var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/token", "internal/audit"}
 
 var impure = []string{"os", "net", "net/http", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2", "crypto/rand"}
 

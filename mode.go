@@ -9,7 +9,7 @@ import (
 
 // relaxations lists what the configuration loosens.
 func (c *Config) relaxations() []relax.Relaxation {
-	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.Webhooks.Allow), relax.Seams(c.ConformanceSeams))
+	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.Webhooks.Allow), relax.Issuers(c.Lanes.OIDC.Plain() || c.Lanes.OAuth2.Plain()), relax.Seams(c.ConformanceSeams))
 }
 
 // checkMode gives the mode its default and holds the configuration to it.

@@ -127,7 +127,10 @@ var mutations = map[string]func(s *server) (path string, body any){
 		return "/webhooks/" + seg(s.hook(standardHook(s.t))) + "/rotate-secret", map[string]any{"secret": standardSecret(2)}
 	},
 	"enableWebhook": func(s *server) (string, any) { return "/host/fermata/webhooks/" + seg(s.hook(nil)) + ":enable", nil },
-	"putWorkflow":   func(s *server) (string, any) { return "/host/fermata/workflows/new", gate("new") },
+	"forkRun": func(s *server) (string, any) {
+		return "/runs/" + seg(s.run("g")) + ":fork", map[string]any{"mode": "branch", "fromSeq": 1}
+	},
+	"putWorkflow": func(s *server) (string, any) { return "/host/fermata/workflows/new", gate("new") },
 	"resolveInterruptByToken": func(s *server) (string, any) {
 		return "/interrupts/" + s.token(s.run("g"), "ok"), map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	},
@@ -142,6 +145,7 @@ var mutations = map[string]func(s *server) (path string, body any){
 		return "/host/fermata/workflows/old", nil
 	},
 	"rotateTokenKey": func(*server) (string, any) { return "/host/fermata/token-keys", nil },
+	"rotateAuditKey": func(*server) (string, any) { return "/host/fermata/audit/keys", nil },
 }
 
 // TestWireEveryMutationReplays walks the table: an operation that changes

@@ -52,6 +52,8 @@ func anyBody(r api.Route) any {
 		return nil
 	case r.ID == "operateCompensation":
 		return `{"action":"retry"}`
+	case r.ID == "forkRun":
+		return `{"mode":"replay"}`
 	}
 	return `{"resumeValue":{"action":"accept"}}`
 }

@@ -76,6 +76,30 @@ func TestOperations(t *testing.T) {
 			},
 			"GET", "/runs?cursor=a%2Bb&limit=5&status=failed&workflowId=w", "", `"nextCursor":"abc"`,
 		},
+		"fork": {
+			201, `{"runId":"` + testRun + `","sourceRunId":"acme/x","fromSeq":4,"mode":"branch","status":"running","eventsUrl":"/e"}`,
+			func(ctx context.Context, c *Client) (any, error) {
+				return c.ForkRun(ctx, testRun, ForkRequest{Mode: Branch, FromSeq: new(int64(4)), RunOptionsOverlay: &ForkOptions{Tags: []string{}}})
+			},
+			"POST", at + ":fork", `{"mode":"branch","fromSeq":4,"runOptionsOverlay":{"tags":[]}}`, `"fromSeq":4`,
+		},
+		"replay": {
+			201, `{"runId":"` + testRun + `","sourceRunId":"acme/x","mode":"replay","status":"running","eventsUrl":"/e"}`,
+			func(ctx context.Context, c *Client) (any, error) {
+				return c.ForkRun(ctx, testRun, ForkRequest{Mode: Replay})
+			},
+			"POST", at + ":fork", `{"mode":"replay"}`, `"mode":"replay"`,
+		},
+		"diff": {
+			200, `{"a":"x","b":"y","divergedAtSeq":3,"eventDiffs":[{"seq":3,"op":"added","bEvent":` + doc(3, "run.failed") + `}],"stateDiff":{}}`,
+			func(ctx context.Context, c *Client) (any, error) { return c.DiffRuns(ctx, testRun, "acme/y") },
+			"GET", at + ":diff?against=acme%2Fy", "", `"op":"added","bEvent":{"eventId"`,
+		},
+		"ancestry": {
+			200, `{"runId":"` + testRun + `","hostId":"h","parent":{"runId":"acme/p","hostId":"h","cause":"core.dispatch"}}`,
+			func(ctx context.Context, c *Client) (any, error) { return c.RunAncestry(ctx, testRun) },
+			"GET", at + "/ancestry", "", `"cause":"core.dispatch"`,
+		},
 		"cancel": {
 			200, `{"runId":"x","status":"cancelling"}`,
 			func(ctx context.Context, c *Client) (any, error) { return c.CancelRun(ctx, testRun, "why") },

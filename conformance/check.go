@@ -54,9 +54,9 @@ func (c *check) requirement() Requirement {
 
 // registry lists every check, in the order of the report.
 var registry = slices.Concat(
-	discoveryChecks, versioningChecks, headerChecks, errorChecks, identityChecks,
+	discoveryChecks, versioningChecks, headerChecks, errorChecks, identityChecks, laneChecks,
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
 	interruptChecks, approvalChecks, approverChecks, tokenChecks, heldTokenChecks,
-	compensationChecks, idempotencyChecks, effectChecks, retentionChecks, replayChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, gateChecks, seamChecks,
+	compensationChecks, idempotencyChecks, effectChecks, retentionChecks, replayChecks, forkChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, auditChecks, gateChecks, seamChecks,
 )

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fermata-run/fermata"
 	"github.com/fermata-run/fermata/conformance"
+	"github.com/fermata-run/fermata/internal/identity/idptest"
 )
 
 const testKey = "conformance-key-conformance-key-0123456789"
@@ -33,13 +34,23 @@ const (
 	secondKey    = "conformance-key-of-a-second-tenant-0123456789"
 )
 
+// lanes are lanes with an issuer of the test's.
+func lanes(t *testing.T) fermata.Lanes {
+	idp := idptest.New(t)
+	return fermata.Lanes{
+		PublicURL: "https://h.example/api", Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		OIDC: &fermata.Tokens{Audience: "https://h.example/api", Issuers: []fermata.Issuer{{Issuer: idp.URL, Tenant: fermata.DefaultTenant}}},
+	}
+}
+
 // good is an embedded host with a data folder of its own.
 func good(t *testing.T) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
 	twoTenants(t, dir)
 	return start(t, fermata.Config{
-		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t),
+		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t), Lanes: lanes(t),
+		Audit:       fermata.Audit{CheckpointInterval: time.Second},
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
 		// The suite's receivers are on this machine; a host that nobody tests is told nothing of the kind.
 		Webhooks: fermata.Webhooks{
@@ -173,7 +184,7 @@ func TestReport(t *testing.T) {
 		verdicts[p.ID] = p.Verdict
 	}
 	want := map[string]conformance.Verdict{
-		"openwop-discovery-core": conformance.Holds, "openwop-core-standard": conformance.NotClaimed, "openwop-conformance-seams-v2": conformance.NotClaimed,
+		"openwop-discovery-core": conformance.Holds, "openwop-core-standard": conformance.Partial, "openwop-conformance-seams-v2": conformance.NotClaimed,
 	}
 	if !maps.Equal(verdicts, want) {
 		t.Errorf("verdicts %v", verdicts)

@@ -35,7 +35,11 @@ func (b *Bundle) derive() []derived {
 		d.claimed = len(d.lacks) == 0
 		b.floor(&d, p)
 		if n := b.Results.Totals.Blocked; n > 0 {
-			d.against = append(d.against, fmt.Sprintf("%d requirements are blocked", n))
+			what := "requirements are"
+			if n == 1 {
+				what = "requirement is"
+			}
+			d.against = append(d.against, fmt.Sprintf("%d %s blocked", n, what))
 		}
 		for _, r := range b.Host.Relaxations {
 			if relaxes(r, p) {

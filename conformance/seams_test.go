@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,96 +24,33 @@ const (
 	ledger  = `^/runs/[^/]+/effects$`
 )
 
-// seamed is a host that was started for a suite. Forking is put in front of it
-// where it has none of its own: a source that was seeded is seeded once more, any
-// other one becomes a run without effects.
+// seamed is a host that was started for a suite.
 func seamed(t *testing.T) http.Handler {
 	t.Helper()
 	return start(t, fermata.Config{DataDir: t.TempDir(), BootstrapKey: testKey, ConformanceSeams: true, EgressCAFile: trusted(t),
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 }
 
-// forking forks by seeding and firing.
-type forking struct {
-	next  http.Handler
-	again bool // a replay fires what its source has fired
-	lost  bool // a fork's log is another one
-
-	mu     sync.Mutex
-	seeded map[string][]byte // the seed of a run
-}
-
-func withForks(again, lost bool) func(http.Handler) http.Handler {
+// forkedBy lets a host make, in place of a fork, the run that one of its seams makes.
+func forkedBy(path, body string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
-		return &forking{next: next, again: again, lost: lost, seeded: map[string][]byte{}}
-	}
-}
-
-const bareLog = `{"eventLogSchemaVersion":2,"status":"completed","events":[{"type":"run.started","sequence":0,"payload":{"workflowId":"conformance-noop"}},` +
-	`{"type":"run.completed","sequence":1,"payload":{"outputs":{}}}]}`
-
-func (f *forking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case r.URL.Path == "/host/effect-seams":
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"manifestVersion":"1","seams":[{"seam":"core.http.request","kind":"http","guarded":true,"guardedBy":"a double"}]}`)
-	case when("POST", seed)(r):
-		body := readAll(r)
-		f.send(w, r, r.URL.Path, body)
-	case strings.HasSuffix(r.URL.Path, ":fork"):
-		f.fork(w, r)
-	default:
-		f.next.ServeHTTP(w, r)
-	}
-}
-
-func (f *forking) fork(w http.ResponseWriter, r *http.Request) {
-	const root = "/conformance/seams/sample/"
-	f.mu.Lock()
-	body := f.seeded[strings.TrimSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/runs/"), ":fork")]
-	f.mu.Unlock()
-	switch {
-	case body != nil && f.lost:
-		f.send(w, r, root+"event-log/seed", bytes.ReplaceAll(body, []byte("run.resuming"), []byte("run.resumed")))
-	case body != nil:
-		f.send(w, r, root+"event-log/seed", body)
-	case f.again:
-		f.send(w, r, root+"effect-seams/fire", []byte(`{"seam":"core.http.request"}`))
-	default:
-		f.send(w, r, root+"event-log/seed", []byte(bareLog))
-	}
-}
-
-// send asks the host in the caller's name, and remembers what a run was seeded with.
-func (f *forking) send(w http.ResponseWriter, r *http.Request, path string, body []byte) {
-	q := httptest.NewRequest("POST", path, bytes.NewReader(body))
-	q.Header.Set("Authorization", r.Header.Get("Authorization"))
-	q.Header.Set("Content-Type", "application/json")
-	rec := httptest.NewRecorder()
-	f.next.ServeHTTP(rec, q)
-	var made struct{ RunID string }
-	_ = json.Unmarshal(rec.Body.Bytes(), &made)
-	f.mu.Lock()
-	f.seeded[strings.ReplaceAll(made.RunID, "/", "~2F")] = map[bool][]byte{true: body}[strings.HasSuffix(path, "/seed")]
-	f.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(rec.Code)
-	_, _ = w.Write(rec.Body.Bytes())
-}
-
-// advertising claims all the families the seam checks are about.
-func advertising(next http.Handler) http.Handler {
-	return answers(when("GET", wellKn), on(200, object(func(m map[string]any) {
-		for family, facets := range map[string]map[string]any{
-			"idempotency": nil, "webhooks": {"signatureAlgorithms": []string{"v1"}},
-			"replay": {"modes": []string{"replay"}, "effectSeamsManifest": "/host/effect-seams"},
-		} {
-			if m[family] == nil {
-				m[family] = record(facets)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !when("POST", aFork)(r) {
+				next.ServeHTTP(w, r)
+				return
 			}
-		}
-	})))(next)
+			q := httptest.NewRequest("POST", "/conformance/seams/sample/"+path, strings.NewReader(body))
+			q.Header.Set("Authorization", r.Header.Get("Authorization"))
+			q.Header.Set("Content-Type", "application/json")
+			next.ServeHTTP(w, q)
+		})
+	}
 }
+
+// anotherV1 is the log of v1 that the check seeds, but for its second event.
+const anotherV1 = `{"eventLogSchemaVersion":2,"status":"completed","events":[{"type":"run.started","sequence":0,"payload":{"workflowId":"conformance-noop"}},` +
+	`{"type":"run.resumed","sequence":1,"payload":{}},{"type":"node.started","sequence":2,"payload":{"nodeId":"noop","typeId":"core.noop"}},` +
+	`{"type":"node.completed","sequence":3,"payload":{"nodeId":"noop","outputs":{}}},{"type":"run.completed","sequence":4,"payload":{"outputs":{}}}]}`
 
 // through lets a host call a provider by way of a relay.
 func through(relay func(to string) http.Handler) func(http.Handler) http.Handler {
@@ -166,33 +102,31 @@ var relays = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Confi
 
 func asIs(int, http.Header) {}
 
-var forks = withForks(false, false)
-
 // seamMutations are hosts whose inside is broken: what only a seam can show.
 var seamMutations = []mutation{
-	{"the provider is called twice", "seams.effect-retry", both(forks, through(relayed(2, asIs)))},
-	{"a key for each attempt", "seams.effect-retry", both(forks, through(relayed(1, func(n int, h http.Header) { h.Set("Idempotency-Key", fmt.Sprint("key-", n)) })))},
-	{"no key reaches the provider", "seams.effect-retry", both(forks, through(relayed(1, func(_ int, h http.Header) { h.Del("Idempotency-Key") })))},
-	{"the ledger has another key", "seams.effect-retry", both(answers(when("GET", ledger), object(func(m map[string]any) {
+	{"the provider is called twice", "seams.effect-retry", through(relayed(2, asIs))},
+	{"a key for each attempt", "seams.effect-retry", through(relayed(1, func(n int, h http.Header) { h.Set("Idempotency-Key", fmt.Sprint("key-", n)) }))},
+	{"no key reaches the provider", "seams.effect-retry", through(relayed(1, func(_ int, h http.Header) { h.Del("Idempotency-Key") }))},
+	{"the ledger has another key", "seams.effect-retry", answers(when("GET", ledger), object(func(m map[string]any) {
 		for _, e := range m["effects"].([]any) {
 			e.(map[string]any)["providerKey"] = "constant"
 		}
-	})), forks)},
-	{"the ledger has no key", "seams.effect-retry", both(answers(when("GET", ledger), object(func(m map[string]any) {
+	}))},
+	{"the ledger has no key", "seams.effect-retry", answers(when("GET", ledger), object(func(m map[string]any) {
 		for _, e := range m["effects"].([]any) {
 			delete(e.(map[string]any), "providerKey")
 		}
-	})), forks)},
-	{"a replay fires again", "seams.no-refire", withForks(true, false)},
-	{"any delivery is taken", "seams.v1-webhook", both(answers(when("POST", receive), set("accepted", true)), forks)},
-	{"no delivery of v1 is taken", "seams.v1-webhook", both(answers(when("POST", receive), set("accepted", false)), forks)},
-	{"a fork has another prefix", "seams.fork-v1", withForks(false, true)},
-	{"names of v1 are not translated", "seams.fork-v1", both(answers(when("GET", aPoll), ofType("run.resume-started", func(e map[string]any) { e["type"] = "run.resuming" })), forks)},
-	{"a real issuer for a subject of v1", "seams.fork-v1", both(answers(when("GET", aPoll), ofType("run.started", func(e map[string]any) {
+	}))},
+	{"a replay fires again", "seams.no-refire", forkedBy("effect-seams/fire", `{"seam":"core.http.request"}`)},
+	{"any delivery is taken", "seams.v1-webhook", answers(when("POST", receive), set("accepted", true))},
+	{"no delivery of v1 is taken", "seams.v1-webhook", answers(when("POST", receive), set("accepted", false))},
+	{"a fork has another prefix", "seams.fork-v1", forkedBy("event-log/seed", anotherV1)},
+	{"names of v1 are not translated", "seams.fork-v1", answers(when("GET", aPoll), ofType("run.resume-started", func(e map[string]any) { e["type"] = "run.resuming" }))},
+	{"a real issuer for a subject of v1", "seams.fork-v1", answers(when("GET", aPoll), ofType("run.started", func(e map[string]any) {
 		e["payload"].(map[string]any)["owner"].(map[string]any)["subject"].(map[string]any)["issuer"] = "urn:fermata:api-key"
-	})), forks)},
-	{"an event of v1 is left out", "seams.fork-v1", both(answers(when("GET", aPoll), events(func(l []any) []any { return append(l[:2:2], l[3:]...) })), forks)},
-	{"runs of v1 cannot be forked", "seams.fork-v1", both(instead(when("POST", `:fork$`), 422, `{"error":"fork_point_invalid","message":"no"}`), forks)},
+	}))},
+	{"an event of v1 is left out", "seams.fork-v1", answers(when("GET", aPoll), events(func(l []any) []any { return append(l[:2:2], l[3:]...) }))},
+	{"runs of v1 cannot be forked", "seams.fork-v1", instead(when("POST", `:fork$`), 422, `{"error":"fork_point_invalid","message":"no"}`)},
 }
 
 func TestBrokenSeamsAreCaught(t *testing.T) {
@@ -201,11 +135,11 @@ func TestBrokenSeamsAreCaught(t *testing.T) {
 	one := func(id string) func(*conformance.Config) {
 		return func(c *conformance.Config) { c.Filter, c.Timeout = quoted(id), 10*time.Second }
 	}
-	url := serve(t, advertising(forks(host)))
+	url := serve(t, host)
 	for _, m := range seamMutations {
 		t.Run(m.check+"/"+m.name, func(t *testing.T) {
 			t.Parallel()
-			r := look(t, serve(t, advertising(m.damage(host))), one(m.check))
+			r := look(t, serve(t, m.damage(host)), one(m.check))
 			if got, _ := r.Result(m.check); got.Status != conformance.Fail {
 				t.Fatalf("not caught: %s %s %v", got.Status, got.Reason, got.Evidence)
 			}

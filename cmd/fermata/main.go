@@ -30,7 +30,11 @@ func main() {
 
 // open makes a host of what the operator has configured.
 func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, error) {
-	roots, err := authorities(cfg.WebhookCA)
+	roots, err := authorities("webhook-ca", cfg.WebhookCA)
+	if err != nil {
+		return nil, err
+	}
+	lanes, err := lanes(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +44,10 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
-		LegacyEvents: cfg.LegacyEvents,
+		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,
+		Audit: fermata.Audit{
+			CheckpointEntries: cfg.AuditEntries, CheckpointInterval: cfg.AuditInterval, Retention: cfg.AuditRetention, Runs: cfg.AuditRuns,
+		},
 		Webhooks: fermata.Webhooks{
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
 			DisableAfter: cfg.WebhookDisable,
@@ -57,18 +64,27 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 	})
 }
 
+// lanes are the ways in that the file of identity describes.
+func lanes(cfg *config.Config) (fermata.Lanes, error) {
+	l := cfg.Lanes
+	roots, err := authorities("identity: ca", l.CA)
+	return fermata.Lanes{
+		PublicURL: cfg.PublicURL, OIDC: l.OIDC, OAuth2: l.OAuth2, MTLS: l.MTLS, Allow: l.Allow, RootCAs: roots,
+	}, err
+}
+
 // authorities reads certificates of authorities from a file; nil for none.
-func authorities(file string) (*x509.CertPool, error) {
+func authorities(setting, file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("webhook-ca: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("webhook-ca: %s holds no certificate", file)
+		return nil, fmt.Errorf("%s: %s holds no certificate", setting, file)
 	}
 	return pool, nil
 }

@@ -35,7 +35,7 @@ func fail(w http.ResponseWriter, e *problem.Error, status int) {
 		secs := int64(e.RetryAfter.Seconds() + 0.999)
 		h.Set("Retry-After", strconv.FormatInt(max(secs, 1), 10))
 	}
-	if status == http.StatusUnauthorized {
+	if status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	// What a handler had promised about its answer does not hold for this one.

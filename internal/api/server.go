@@ -22,6 +22,7 @@ type Server struct {
 	calls   chan struct{}
 	streams chan struct{}
 	version func(http.ResponseWriter, *http.Request, *Route) error
+	also    func(http.Header, *http.Request, *problem.Error)
 	rid     ids.Minter
 }
 
@@ -35,6 +36,10 @@ type Options struct {
 	// Version negotiates the protocol version of a request and stamps the
 	// answer; it runs before anything else about a route.
 	Version func(w http.ResponseWriter, r *http.Request, route *Route) error
+
+	// Challenge, if set, says what a refusal needs beside its envelope. It sees a
+	// refusal that is decided, and changes its headers only.
+	Challenge func(h http.Header, r *http.Request, e *problem.Error)
 }
 
 // NewServer makes a server of routes.
@@ -49,7 +54,7 @@ func NewServer(routes []Route, o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		table: NewTable(routes), log: o.Log, version: o.Version,
+		table: NewTable(routes), log: o.Log, version: o.Version, also: o.Challenge,
 		calls: make(chan struct{}, o.MaxCalls), streams: make(chan struct{}, o.MaxStreams),
 	}
 }
@@ -138,6 +143,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		id := s.rid.Next(time.Now())
 		s.log.Error("a request failed", "method", r.Method, "path", Shown(r.URL.Path), "correlationId", id, "err", err)
 		e = e.With("correlationId", id)
+	}
+	if e.Status() == http.StatusUnauthorized && e.Cause != nil {
+		// Why a credential was refused is for the operator alone.
+		s.log.Debug("a credential was refused", "code", e.Code, "cause", e.Cause)
+	}
+	if s.also != nil {
+		s.also(w.Header(), r, e)
 	}
 	Fail(w, e)
 }

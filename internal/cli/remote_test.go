@@ -126,6 +126,23 @@ func TestRuns(t *testing.T) {
 	}
 	contains(t, w.must("runs", "pause", id, "--reason", "lunch"), "paused")
 	contains(t, w.must("runs", "resume", id, "--json"), `"resumedAt"`)
+	fork := w.must("runs", "fork", id, "--mode", "branch", "--from", "1", "--tag", "second", "--metadata", `{"k":1}`)
+	contains(t, fork, "branch of "+id+" from 1")
+	other, _, _ := strings.Cut(fork, " ")
+	contains(t, w.must("runs", "show", other, "--json"), `"second"`, `"k": 1`)
+	contains(t, w.must("runs", "diff", id, other), "the runs differ from sequence", "removed", "(there may be more)")
+	contains(t, w.must("runs", "diff", id, id), "the runs do not differ")
+	contains(t, w.must("runs", "diff", id, other, "--json"), `"divergedAtSeq"`)
+	contains(t, w.must("runs", "ancestry", other), other)
+	contains(t, w.must("runs", "ancestry", other, "--json"), `"parent": null`)
+	contains(t, w.must("runs", "fork", id, "--json"), `"mode": "replay"`)
+	if code := w.run("runs", "fork", id, "--mode", "branch", "--from", "9999"); code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, w.err.String(), "(fork_point_invalid)")
+	if code := w.run("runs", "fork", id, "--mode", "branch", "--from", "1", "--metadata", "{"); code != 2 {
+		t.Errorf("exit %d", code)
+	}
 	contains(t, w.must("runs", "cancel", id, "--reason", "enough"), id+"  cancelled")
 	contains(t, w.must("runs", "events", id, "--follow", "--mode", "updates"), "run.cancelled", "enough")
 	if code := w.run("runs", "cancel", id, id); code != 1 {

@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 	root.SetCompletionCommandGroupID("about")
 	for group, cmds := range map[string][]*cobra.Command{
 		"here":  {a.serveCommand(), a.runCommand(), a.migrateCommand()},
-		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.webhooksCommand(), a.keysCommand(), a.conformanceCommand()},
+		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.webhooksCommand(), a.keysCommand(), a.auditCommand(), a.conformanceCommand()},
 		"about": {a.doctorCommand(), a.configCommand(), a.versionCommand()},
 	} {
 		for _, c := range cmds {
@@ -64,8 +64,12 @@ func group(use, short string, cmds ...*cobra.Command) *cobra.Command {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
+	switch {
+	case len(args) == 0:
+	case cmd.HasSubCommands():
 		return usage("%q is not a command of `%s`", args[0], cmd.CommandPath())
+	default:
+		return usage("`%s` cannot use %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

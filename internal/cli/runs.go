@@ -9,9 +9,9 @@ import (
 // runsCommand holds the commands on a host's runs.
 func (a *app) runsCommand() *cobra.Command {
 	var t target
-	g := group("runs", "Start, list, follow, pause, cancel and prune runs",
+	g := group("runs", "Start, list, follow, pause, cancel, fork and prune runs",
 		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsEffects(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t),
-		a.runsCompensation(&t), a.runsPrune())
+		a.runsFork(&t), a.runsDiff(&t), a.runsAncestry(&t), a.runsCompensation(&t), a.runsPrune())
 	t.bind(g)
 	return g
 }

@@ -56,6 +56,9 @@ func (a *app) runsPrune() *cobra.Command {
 			r.OlderThan = &d
 		}
 		if fs.Changed("keep") {
+			if keep < 0 {
+				return usage("--keep: %d is not a number of runs", keep)
+			}
 			r.Keep = &keep
 		}
 		cfg, _, err := config.Load(config.Input{Flags: fs, Getenv: a.env.Getenv})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -66,16 +67,23 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 			return err
 		}
 	}
+	secure, err := newServed(cfg, log)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w", err)
+	}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure.config())
 	}
 	defer listener.Close()
 	h, err := a.env.OpenHost(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	a.banner(listener.Addr().String(), cfg, h.FirstKey())
+	a.banner(address(listener, secure), cfg, h.FirstKey())
 	err = h.Start(ctx)
 	if err == nil && cfg.Workflows != "" {
 		err = a.loadFolder(ctx, h, cfg.Workflows, strict)
@@ -96,8 +104,15 @@ func prepareData(dir string, log *slog.Logger) error {
 	return nil
 }
 
-func (a *app) banner(addr string, cfg config.Config, key string) {
-	url := "http://" + addr
+// address is where the API is, from here.
+func address(l net.Listener, secure *served) string {
+	if secure != nil {
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}
+
+func (a *app) banner(url string, cfg config.Config, key string) {
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)

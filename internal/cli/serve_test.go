@@ -95,7 +95,7 @@ func TestServeRefusals(t *testing.T) {
 		"taken":                          {[]string{"--listen", busy.Addr().String()}, "", 1, "cannot listen"},
 		"bad setting":                    {[]string{"--max-calls", "x"}, "", 2, `max-calls: "x" is not`},
 		"no folder":                      {[]string{"--workflows", "/nowhere", "--listen", "127.0.0.1:0"}, "", 1, "/nowhere"},
-		"an argument":                    {[]string{"now"}, "", 2, `"now" is not a command of`},
+		"an argument":                    {[]string{"now"}, "", 2, "`fermata serve` cannot use \"now\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.vars["FERMATA_LISTEN"] = tc.env

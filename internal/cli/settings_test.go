@@ -115,10 +115,14 @@ func TestRunsPrune(t *testing.T) {
 	contains(t, w.must("runs", "prune", "--data", data, "--older-than", "0s", "--tenant", "other", "--json"), `"runs": 0`)
 	contains(t, w.must("runs", "prune", "--data", data, "--keep", "1"), "2 runs expired, by")
 	contains(t, w.must("runs", "prune", "--data", data, "--older-than", "0s"), "1 run expired, by")
-	for _, args := range [][]string{{"--older-than", "soon"}, {"--retention-max-age", "1h"}} {
+	for want, args := range map[string][]string{
+		"--older-than": {"--older-than", "soon"}, "retention-max-age": {"--retention-max-age", "1h"},
+		"--keep": {"--keep", "-1"}, "`fermata runs prune` cannot use": {"all"},
+	} {
 		if code := w.run(append([]string{"runs", "prune", "--data", data}, args...)...); code != ExitUsage {
 			t.Errorf("%v: exit %d: %s", args, code, w.err)
 		}
+		contains(t, w.err.String(), want)
 	}
 }
 

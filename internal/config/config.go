@@ -12,6 +12,7 @@ import (
 type Config struct {
 	Mode      relax.Mode    // what the host is for; production refuses relaxations
 	Listen    string        // host:port of the API
+	PublicURL string        // base URL under which the world calls the API; empty if it was not said
 	Data      string        // folder of everything that is kept
 	Store     string        // address of the database; empty for one in Data
 	StoreMax  int           // connections to it
@@ -43,9 +44,21 @@ type Config struct {
 
 	Retention Retention // of runs that are over
 
+	AuditEntries   int           // the most that one checkpoint of the audit log anchors
+	AuditInterval  time.Duration // the longest an entry of it waits for a checkpoint
+	AuditRetention time.Duration // for which its entries are kept; zero for ever
+	AuditRuns      bool          // record the start of every run in it
+
 	// BootstrapKey is the API key of the first start, if the operator chose it.
 	// It is a secret.
 	BootstrapKey string
+
+	Lanes       Lanes  // what the file of identity holds
+	Identity    string // file of the lanes beside API keys; empty for none
+	TLSCert     string // file of the API's certificate chain; empty for no TLS
+	TLSKey      string // file of its key
+	TLSClientCA string // file of the authorities of client certificates; empty for none
+	TLSMin      string // least version of TLS: 1.2 or 1.3
 
 	BootstrapGroups   []string // that the holder of the first key is in
 	BootstrapRoles    []string // that the holder of the first key has

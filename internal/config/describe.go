@@ -36,7 +36,7 @@ func Describe(c Config, src Sources) []Line {
 // Relaxations lists the protections an operator has loosened. A host in
 // production mode refuses them (Load does).
 func Relaxations(c Config) []relax.Relaxation {
-	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks), relax.Seams(c.ConformanceSeams))
+	return slices.Concat(relax.Egress(c.AllowEgress), relax.Webhooks(c.AllowWebhooks), relax.Issuers(c.Lanes.OIDC.Plain() || c.Lanes.OAuth2.Plain()), relax.Seams(c.ConformanceSeams))
 }
 
 // Note says what is unusual about a setting's value.
@@ -49,7 +49,7 @@ type Note struct {
 // relaxation, and what is none but reaches further than the default.
 func Notes(c Config) []Note {
 	var out []Note
-	if c.Listen != "" && !c.Loopback() {
+	if c.Listen != "" && !c.Loopback() && c.TLSCert == "" {
 		out = append(out, Note{"listen", "other machines can reach the API; put TLS in front of it"})
 	}
 	for _, r := range Relaxations(c) {

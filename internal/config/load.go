@@ -73,6 +73,13 @@ func Load(in Input) (Config, Sources, error) {
 			return Config{}, nil, err
 		}
 	}
+	// A workflow that is run directly serves nobody, and has no lanes.
+	if !in.OwnData {
+		var err error
+		if l.cfg.Lanes, err = ReadLanes(&l.cfg); err != nil {
+			return Config{}, nil, fmt.Errorf("%w (from the %s)", err, l.src["identity"])
+		}
+	}
 	if err := relax.Check(l.cfg.Mode, Relaxations(l.cfg)); err != nil {
 		var r relax.Refused
 		errors.As(err, &r)

@@ -62,12 +62,12 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
-		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto",
+		Mode: relax.Development, Listen: "127.0.0.1:7411", Data: filepath.Join(home, ".local", "share", "fermata"), LogLevel: "info", LogFormat: "auto", TLSMin: "1.2",
 		StoreMax: 16, Lease: 15 * time.Second,
 		MaxBodyBytes: 5 << 20, MaxNodeExecutions: 10_000, MaxRunDuration: 365 * day, MaxLoopIterations: 1000,
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
 		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
-		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day},
+		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day}, AuditEntries: 1000, AuditInterval: time.Minute,
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -91,6 +91,10 @@ func TestPrecedence(t *testing.T) {
 		"store": {"postgres://f/a", "postgres://e/a?x=1", "postgres://u@g/a"}, "store-connections": {"2", "3", "4"}, "lease": {"2s", "3s", "4s"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},
+		"audit-checkpoint-interval": {"1s", "2m", "3h"}, "audit-retention": {"1d", "none", "30d"}, "audit-runs": {"on", "off", "on"},
+		"public-url": {"https://f.example", "https://e.example", "https://g.example"}, "tls-min-version": {"1.2", "1.3", "1.2"},
+		"tls-cert": {"/f", "/e", "/g"}, "tls-key": {"/f", "/e", "/g"}, "tls-client-ca": {"/f", "/e", "/g"},
+		"identity":          {"/dev/null", "/dev/null", "/dev/null"}, // it is read, and may be empty
 		"retention-tenants": {"a=1d/none", "a=none/5", "a=30d/7,b=none/none"},
 	}
 	for i := range settings {
@@ -312,6 +316,16 @@ func TestFlagsAreDescribedInPhrases(t *testing.T) {
 	for name, want := range map[string]string{"signing-keys": "PEM file", "listen": "address of the API", "conformance-seams": "on mounts"} {
 		if got := fs.Lookup(name).Usage; !strings.HasPrefix(got, want) || strings.HasSuffix(got, ".") {
 			t.Errorf("--%s: %s", name, got)
+		}
+	}
+}
+
+// A principal that is nobody would be an override that never comes about.
+func TestOverrideApproversNameSomebody(t *testing.T) {
+	for v, want := range map[string]bool{"group:ops,role:lead,key-1": true, "group:": false, "ops,role:": false, ":ops": false, "a,,b": false} {
+		c, _, _, err := setup{scope: ServeOnly, args: []string{"--override-approvers", v}}.load(t)
+		if (err == nil) != want || err == nil && strings.Join(c.OverrideApprovers, ",") != v {
+			t.Errorf("%s: %v, %v", v, c.OverrideApprovers, err)
 		}
 	}
 }

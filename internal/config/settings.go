@@ -58,6 +58,22 @@ var settings = []Setting{
 		get:   func(c *Config) string { return c.Listen },
 	},
 	{
+		Name: "public-url", Type: "URL", Scope: ServeOnly,
+		Usage: "Base URL under which the world calls the API, such as https://h.example/api. Lanes of tokens need it.",
+		set:   func(c *Config, v string) error { return baseURL(&c.PublicURL, v) },
+		get:   func(c *Config) string { return c.PublicURL },
+	},
+	file("tls-cert", "File of the certificate chain (PEM) to serve the API with, over TLS. It is read again when it changes.", func(c *Config) *string { return &c.TLSCert }),
+	file("tls-key", "File of the key (PEM) of tls-cert.", func(c *Config) *string { return &c.TLSKey }),
+	file("tls-client-ca", "File of authorities (PEM) whose client certificates are taken, where the file of identity has a lane for them.", func(c *Config) *string { return &c.TLSClientCA }),
+	{
+		Name: "tls-min-version", Type: "version", Default: "1.2", Scope: ServeOnly,
+		Usage: "Least version of TLS that clients may speak: 1.2 or 1.3.",
+		set:   func(c *Config, v string) error { return oneOf(&c.TLSMin, v, "1.2", "1.3") },
+		get:   func(c *Config) string { return c.TLSMin },
+	},
+	file("identity", "File (YAML or JSON) of the lanes by which callers come in beside API keys: oidc, oauth2 and mtls.", func(c *Config) *string { return &c.Identity }),
+	{
 		Name: "data", Type: "folder", Path: true,
 		Usage: "Folder of everything the host keeps.",
 		set:   func(c *Config, v string) error { return folder(&c.Data, v) },
@@ -141,6 +157,22 @@ var settings = []Setting{
 		},
 		get: func(c *Config) string { return formatDuration(c.Retention.Tombstones) },
 	},
+	number("audit-checkpoint-entries", 1_000, 1, 10_000, ServeOnly,
+		"Entries of the audit log that one signed checkpoint anchors at most.", func(c *Config) *int { return &c.AuditEntries }),
+	{
+		Name: "audit-checkpoint-interval", Type: "duration", Default: "1m", Scope: ServeOnly,
+		Usage: "How long an entry of the audit log waits for a signed checkpoint at most.",
+		set:   func(c *Config, v string) error { return duration(&c.AuditInterval, v, time.Second, day) },
+		get:   func(c *Config) string { return formatDuration(c.AuditInterval) },
+	},
+	{
+		Name: "audit-retention", Type: "duration", Default: none, Scope: ServeOnly,
+		Usage: "How long entries of the audit log are kept, 1d or more, or none for ever. What is removed is removed up to a checkpoint, and that is signed.",
+		set:   func(c *Config, v string) error { return age(&c.AuditRetention, v) },
+		get:   func(c *Config) string { return formatAge(c.AuditRetention) },
+	},
+	toggle("audit-runs", ServeOnly, "Record the start of every run in the audit log, too: on or off. It is in the run's own log anyway.",
+		func(c *Config) *bool { return &c.AuditRuns }),
 	{
 		Name: "allow-egress", Type: "list",
 		Usage: "Private address ranges that nodes may call, such as 10.1.0.0/16; a relaxation of the outbound guard.",
@@ -205,24 +237,37 @@ var settings = []Setting{
 	},
 	list("bootstrap-groups", "Groups that the holder of the first API key is in, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapGroups }),
 	list("bootstrap-roles", "Roles that the holder of the first API key has, and whoever runs a workflow directly.", func(c *Config) *[]string { return &c.BootstrapRoles }),
+	toggle("legacy-events", Any, "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
+		func(c *Config) *bool { return &c.LegacyEvents }),
 	{
-		Name: "legacy-events", Type: "on or off", Default: "off",
-		Usage: "Also record approvals and clarifications under their older event types, for consumers that read only those: on or off.",
-		set: func(c *Config, v string) error {
-			var s string
-			err := oneOf(&s, v, "on", "off")
-			c.LegacyEvents = s == "on"
-			return err
-		},
+		Name: "override-approvers", Type: "list",
+		Usage: "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
+		set:   func(c *Config, v string) error { return parties(&c.OverrideApprovers, v) },
+		get:   func(c *Config) string { return strings.Join(c.OverrideApprovers, ",") },
+	},
+}
+
+// toggle makes the row of something that is off unless it is turned on.
+func toggle(name string, scope Scope, usage string, at func(*Config) *bool) Setting {
+	return Setting{
+		Name: name, Type: "on or off", Default: "off", Usage: usage, Scope: scope,
+		set: func(c *Config, v string) error { return onOff(at(c), v) },
 		get: func(c *Config) string {
-			if c.LegacyEvents {
+			if *at(c) {
 				return "on"
 			}
 			return "off"
 		},
-	},
-	list("override-approvers", "Who may release an approval alone where it says overrideBypassesQuorum: group:NAME, role:NAME or a subject.",
-		func(c *Config) *[]string { return &c.OverrideApprovers }),
+	}
+}
+
+// file makes the row of a file's name.
+func file(name, usage string, at func(*Config) *string) Setting {
+	return Setting{
+		Name: name, Type: "file", Usage: usage, Path: true, Scope: ServeOnly,
+		set: func(c *Config, v string) error { return folder(at(c), v) },
+		get: func(c *Config) string { return *at(c) },
+	}
 }
 
 // list makes the row of a list of names, parted by commas.

@@ -40,6 +40,15 @@ func database(into *string, v string) error {
 	return nil
 }
 
+func baseURL(into *string, v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return errors.New("is not a URL such as https://h.example/api")
+	}
+	*into = v
+	return nil
+}
+
 // HidePassword is the address of a database as people may see it.
 func HidePassword(address string) string {
 	u, err := url.Parse(address)
@@ -163,6 +172,21 @@ func texts(into *[]string, v string) error {
 			return fmt.Errorf("holds an empty name: %q", v)
 		}
 		list = append(list, part)
+	}
+	*into = list
+	return nil
+}
+
+// parties reads who may do something: group:NAME, role:NAME or a subject.
+func parties(into *[]string, v string) error {
+	var list []string
+	if err := texts(&list, v); err != nil {
+		return err
+	}
+	for _, p := range list {
+		if strings.HasSuffix(p, ":") || strings.HasPrefix(p, ":") {
+			return fmt.Errorf("holds %q, which names nobody", p)
+		}
 	}
 	*into = list
 	return nil

@@ -20,6 +20,7 @@ type message struct {
 	reply   chan<- Outcome // nil if nobody waits
 	moved   bool           // somebody else has made a step of the run
 	told    bool           // whoever waits has been answered
+	drafts  []*store.Draft // audit entries that become durable with what cmd does
 }
 
 // Outcome is what became of a command.
@@ -46,6 +47,7 @@ type actor struct {
 	sinceCheck int // bytes of log since the last checkpoint
 	checkSize  int
 	calls      map[callKey]context.CancelFunc
+	replay     *replay // of a run that is one
 }
 
 type callKey struct {
@@ -118,6 +120,7 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 	}
 	t := newTurn(a.e, a.s, a.row)
 	t.guest = a.guest
+	t.replay = a.replay
 	outs = make([]Outcome, len(mail))
 	if a.guest {
 		refuseGuest(mail, outs)
@@ -183,6 +186,9 @@ func (t *turn) take(mail []message, outs []Outcome, want func(message) bool) err
 		if t.broken != nil {
 			return t.broken
 		}
+		if outs[i].Err == nil {
+			t.drafts = append(t.drafts, m.drafts...)
+		}
 	}
 	return nil
 }
@@ -213,6 +219,11 @@ func (a *actor) load() error {
 	s, tail, err := a.e.fold(ctx, l)
 	if err != nil {
 		return err
+	}
+	if s.Replaying() && s.Ended == "" && a.replay == nil {
+		if a.replay, err = a.e.openReplay(ctx, l.Run.ForkSource); err != nil {
+			return err
+		}
 	}
 	a.s, a.row, a.sinceCheck, a.fresh = s, l.Run, tail, false
 	a.e.feed.reached(a.id, s.Seq)
@@ -263,7 +274,10 @@ func (e *Engine) fold(ctx context.Context, l store.Loaded) (*run.State, int, err
 	if err != nil {
 		return nil, 0, err
 	}
-	s := run.New(l.Run.ID, wf)
+	s, err := e.Blank(&l.Run, wf)
+	if err != nil {
+		return nil, 0, defect{err}
+	}
 	if l.Checkpoint != nil {
 		if s, err = run.Decode(l.Run.ID, wf, l.Checkpoint.State); err != nil {
 			return nil, 0, defect{err}

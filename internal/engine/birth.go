@@ -55,7 +55,7 @@ func (e *Engine) takeOver(t *turn) {
 		e.actors.deliver(e, t.s.ID, message{cmd: run.Tick{}})
 		return
 	}
-	a.s, a.row, a.fresh = t.s, row, true
+	a.s, a.row, a.fresh, a.replay = t.s, row, true, t.replay
 	for i := range t.events {
 		a.sinceCheck += len(t.events[i].Doc())
 	}

@@ -108,6 +108,14 @@ func (e *Engine) input(s *run.State, step *flow.Step, typ *node.Type, x run.Exec
 	}
 	in.Services.Chunk = sv.chunk
 	in.Wake = e.wake(s, x, sv.turn)
+	if at := s.CalledAt(x.NodeID); sv.turn != nil && !at.IsZero() { // zero in an old checkpoint
+		in.Now = at
+	}
+	if sv.turn != nil && sv.turn.replay != nil {
+		if at := sv.turn.replay.rec.Now(s, x.NodeID); !at.IsZero() {
+			in.Now = at
+		}
+	}
 	return in
 }
 

@@ -38,8 +38,8 @@ func TestRunOfAnUnknownTypeHarmsNobodyElse(t *testing.T) {
 	l.halt(l.e)
 	delete(l.types, p.id)
 	l.restart()
-	refused(t, l.do(parked, accept("ok")).Err, problem.InternalError)
-	refused(t, l.do(busy, run.Tick{}).Err, problem.InternalError)
+	refused(t, l.do(parked, accept("ok")).Err, problem.NodeConfigInvalid)
+	refused(t, l.do(busy, run.Tick{}).Err, problem.NodeConfigInvalid)
 	l.must(other, accept("ok"))
 	l.until(other, run.Completed)
 

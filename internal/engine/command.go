@@ -66,7 +66,7 @@ func (e *Engine) create(ctx context.Context, id ids.Run, wf *flow.Workflow, c ru
 }
 
 // begin decides a new run's first step.
-func (t *turn) begin(c run.Start) (err error) {
+func (t *turn) begin(c run.Command) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = problem.Internal(fmt.Errorf("panic: %v", p))
@@ -82,10 +82,12 @@ func (t *turn) begin(c run.Start) (err error) {
 }
 
 // Do lets a command happen to a run and waits until the outcome is durable. If
-// ctx ends first, the command may still happen.
+// ctx ends first, the command may still happen. What ctx has to be audited
+// (store.Audited) becomes durable together with what the command does; a command
+// that is refused or changes nothing leaves it to the caller.
 func (e *Engine) Do(ctx context.Context, id ids.Run, c run.Command) Outcome {
 	reply := make(chan Outcome, 1)
-	e.actors.deliver(e, id, message{cmd: c, reply: reply})
+	e.actors.deliver(e, id, message{cmd: c, reply: reply, drafts: store.Drafts(ctx)})
 	select {
 	case o := <-reply:
 		return o

@@ -17,6 +17,7 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 		}
 		return a.e.store.Runs().Settle(ctx, settled)
 	}
+	ctx = store.Audited(ctx, t.drafts...)
 	ap := t.append()
 	ap.Settled = settled
 	ap.Epoch, ap.ExpectedSeq = a.row.Epoch, a.row.Seq
@@ -76,7 +77,7 @@ func (a *actor) checkpoint(t *turn, ap *store.Append) {
 // append is the turn as the store takes it, child runs included.
 func (t *turn) append() *store.Append {
 	t.written = t.rowAfter()
-	ap := &store.Append{Row: t.written, Events: t.events}
+	ap := &store.Append{Row: t.written, Events: t.events, Staged: t.staged}
 	opened, closed := t.s.TakeInbox()
 	gone := map[string]bool{}
 	for _, id := range closed {
@@ -152,6 +153,13 @@ func (t *turn) newRow() store.Run {
 	if s.Tags != nil {
 		row.Tags = event.Encode(s.Tags)
 	}
+	if f := s.Fork; f != nil {
+		row.CreatedAt = f.At
+		row.ForkMode, row.ForkSource, row.ForkSeq = f.Mode, f.Source, f.Seq
+		if !f.Options.IsZero() {
+			row.ForkOptions = event.Encode(f.Options)
+		}
+	}
 	if s.Parent != nil {
 		if id, err := parseRun(s.Parent.RunID); err == nil {
 			row.Parent, row.ParentNode = id, s.Parent.NodeID
@@ -199,7 +207,7 @@ func (a *actor) dispatch(t *turn) {
 	for _, x := range t.later {
 		a.launch(x)
 	}
-	if len(t.todo) > 0 {
+	if len(t.todo) > 0 || t.unfinished {
 		a.e.actors.deliver(a.e, a.id, message{pending: t.todo})
 	}
 	for _, x := range t.cancels {

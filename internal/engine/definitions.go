@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -31,7 +33,8 @@ func NewDefinitions(s store.Workflows, c flow.Catalog) *Definitions {
 }
 
 // Get returns a compiled version, or the latest one if version is empty. It
-// fails with store.ErrNotFound if the tenant has no such workflow.
+// fails with store.ErrNotFound if the tenant has no such workflow, and with
+// node_config_invalid if this host cannot use it any more.
 func (d *Definitions) Get(ctx context.Context, tenant, id, version string) (*flow.Workflow, error) {
 	if version != "" {
 		d.mu.RLock()
@@ -54,10 +57,24 @@ func (d *Definitions) Get(ctx context.Context, tenant, id, version string) (*flo
 	}
 	w, err = flow.Load(row.Definition, d.catalog)
 	if err != nil {
-		return nil, defect{fmt.Errorf("workflow %s version %s cannot be used any more: %w", id, row.Version, err)}
+		return nil, defect{unusable(id, row.Version, err)}
 	}
 	d.keep(key, w)
 	return w, nil
+}
+
+// unusable is the failure of a registered version that does not compile any more: a
+// node type it names is gone from this host, or takes other settings now. That is no
+// secret and no fault of the host's, so that whoever asks for it is told.
+func unusable(id, version string, err error) error {
+	var issues flow.Issues
+	if !errors.As(err, &issues) || len(issues) == 0 {
+		return fmt.Errorf("workflow %s version %s cannot be read: %w", id, version, err)
+	}
+	p := problem.New(problem.NodeConfigInvalid, "workflow %s version %s cannot be used here any more: %s", id, version, issues[0].Message).
+		With("field", issues[0].Field).With("workflowId", id).With("workflowVersion", version)
+	p.Cause = err
+	return p
 }
 
 func (d *Definitions) keep(key defKey, w *flow.Workflow) {

@@ -148,9 +148,6 @@ func (e *Engine) Feed() *Feed { return e.feed }
 // Limits are the ceilings the engine enforces.
 func (e *Engine) Limits() run.Limits { return e.cfg.Limits }
 
-// MaskSecret is the key of masking by hash, for states that are folded elsewhere.
-func (e *Engine) MaskSecret() []byte { return e.cfg.MaskSecret }
-
 // Instance is the id of this process in the store's ownership table.
 func (e *Engine) Instance() string { return *e.instance.Load() }
 

@@ -158,6 +158,8 @@ func ErrExpired(x store.Expired) error {
 func refusal(err error) error {
 	var x store.Expired
 	switch {
+	case problem.Is(err, problem.NodeConfigInvalid):
+		return err // a definition that is not usable any more
 	case errors.As(err, &x):
 		return ErrExpired(x)
 	case errors.Is(err, store.ErrNotFound):

@@ -17,8 +17,8 @@ import (
 // A draining engine leaves the call to the run's next owner.
 func (a *actor) launch(x run.Execute) {
 	e := a.e
-	if e.draining.Load() {
-		return
+	if e.draining.Load() || a.s.Replaying() {
+		return // of a replay nothing but pure nodes is ever executed
 	}
 	key := keyOf(x)
 	step, typ, bad := e.target(a.s, x)

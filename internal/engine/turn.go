@@ -43,11 +43,17 @@ type turn struct {
 	news     []run.ChildNews // of children that began and ended in this turn
 	parent   *turn
 
-	guest   bool      // another instance owns the run
+	guest      bool    // another instance owns the run
+	replay     *replay // of a run that is one
+	inherited  int     // bytes of the log that are a source's
+	staged     bool    // the log begins with what has been staged
+	unfinished bool    // a replay has more to say
+
 	ticked  bool      // what is due has had its chance
 	actor   *actor    // of a run that comes into being, while it is reserved
 	written store.Run // the row as the turn leaves it, once append has been called
-	broken  error     // a defect or a store that does not answer: the state is void
+	drafts  []*store.Draft
+	broken  error // a defect or a store that does not answer: the state is void
 }
 
 func newTurn(e *Engine, s *run.State, row store.Run) *turn {
@@ -60,7 +66,11 @@ func (t *turn) decide(c run.Command) error {
 	if r, ok := c.(run.NodeResult); ok && r.Err == nil && r.Inverse == 0 {
 		c = t.vet(r)
 	}
-	d, err := run.Decide(t.s, c, t.e.env())
+	env := t.e.env()
+	if t.replay != nil {
+		env.Source = t.replay.rec
+	}
+	d, err := run.Decide(t.s, c, env)
 	if err != nil {
 		var p *problem.Error
 		if !errors.As(err, &p) || p.Code == problem.InternalError {
@@ -119,19 +129,33 @@ func (t *turn) inline() {
 				t.broken = err
 			}
 		}
-		if len(t.todo) == 0 || t.broken != nil || n >= turnCalls || t.bytes >= turnBytes ||
-			n%16 == 15 && time.Since(begun) > turnTime {
+		if t.broken != nil || n >= turnCalls || t.bytes >= turnBytes || n%16 == 15 && time.Since(begun) > turnTime {
+			t.unfinished = t.replay != nil && t.s.Ended == ""
+			return
+		}
+		if t.replay != nil {
+			if !t.next() {
+				return
+			}
+			continue
+		}
+		if len(t.todo) == 0 {
 			return
 		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		r, err := t.e.call(t.e.life.Load().ctx, t.s, x, callServices{turn: t})
-		if err == nil {
-			err = t.decide(r)
-		}
-		if err != nil && t.broken == nil {
-			t.broken = err
-		}
+		t.make(t.e.life.Load().ctx, x)
+	}
+}
+
+// make makes a call of a pure node and decides its result.
+func (t *turn) make(ctx context.Context, x run.Execute) {
+	r, err := t.e.call(ctx, t.s, x, callServices{turn: t})
+	if err == nil && (t.replay == nil || !t.replay.hold(t.s, r)) {
+		err = t.decide(r)
+	}
+	if err != nil && t.broken == nil {
+		t.broken = err
 	}
 }
 
@@ -194,7 +218,7 @@ func (t *turn) startChild(x run.StartChild) {
 	}
 	child := newTurn(t.e, run.New(x.ID, wf).MaskWith(t.e.cfg.MaskSecret), store.Run{})
 	child.parent = t
-	depth := 1
+	depth := t.s.Depth + 1
 	if t.s.Parent != nil {
 		depth = t.s.Parent.Depth + 1
 	}

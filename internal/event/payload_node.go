@@ -1,5 +1,7 @@
 package event
 
+import "time"
+
 import "github.com/go-json-experiment/json/jsontext"
 
 // NodeStart is the payload of node.started. Attempt counts from 0.
@@ -124,6 +126,12 @@ type ResolutionX struct {
 	Override bool `json:"override,omitzero"`
 	// Via is token for an answer that came with an interrupt token.
 	Via string `json:"via,omitzero"`
+	// Key and State stand in a replay for the interrupt.requested and node.suspended
+	// it does not raise: which interrupt is resolved, and what its node kept.
+	Key   string         `json:"key,omitzero"`
+	State jsontext.Value `json:"state,omitzero"`
+	// At is, in a replay, when it was said in the source: the exchange tells.
+	At time.Time `json:"at,omitzero"`
 	// Request names the request by a hash, so that its repetition is known from
 	// the log (spec v2 idempotency.md §Layer 1).
 	Request string `json:"request,omitzero"`

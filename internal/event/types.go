@@ -45,6 +45,7 @@ const (
 	CompensationPaused    Type = "compensation.paused"
 	CompensationManual    Type = "compensation.manual-intervention-required"
 	AuthorizationDecided  Type = "authorization.decided"
+	ReplayDiverged        Type = "replay.diverged"
 )
 
 // Tier says in which stream modes beside debug an event appears.
@@ -86,7 +87,7 @@ var registry = []Row{
 	{LoopbackLimit, "", Debug}, {"workflow.stalled", "", Debug}, {CapBreached, "", Debug},
 	{"lease.acquired", "", Debug}, {"lease.renewed", "", Debug}, {"lease.lost", "", Debug},
 	{"lease.handed-off", "", Debug},
-	{"replay.diverged", "", Debug}, {"replay.diverged-at-refusal", "replay.divergedAtRefusal", Debug},
+	{ReplayDiverged, "", Debug}, {"replay.diverged-at-refusal", "replay.divergedAtRefusal", Debug},
 	{"agent.reasoned", "", Debug}, {"agent.reasoning-delta", "agent.reasoning.delta", Debug},
 	{"agent.prompt-resolved", "agent.promptResolved", Debug}, {"agent.tool-called", "agent.toolCalled", Debug},
 	{"agent.tool-returned", "agent.toolReturned", Debug}, {"agent.handoff", "", Debug},

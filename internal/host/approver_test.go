@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -142,7 +143,7 @@ func TestWhereMembershipsAreLookedUp(t *testing.T) {
 }
 
 func TestKeysArePassedOnWithinBounds(t *testing.T) {
-	h := &Host{cfg: Config{Keys: &fakeDirectory{}}}
+	h := &Host{cfg: Config{Keys: &fakeDirectory{}}, clock: clock.System{}}
 	long := make([]string, maxGrants+1)
 	for i := range long {
 		long[i] = "g"

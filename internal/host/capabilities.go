@@ -1,14 +1,21 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
+	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json"
 )
+
+// SeamsPath is where the effect-seam manifest is served.
+const SeamsPath = "/host/effect-seams"
 
 // ProtocolVersion is the version of the protocol this host serves.
 const ProtocolVersion = "2.0"
@@ -63,14 +70,38 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	if len(h.cfg.SigningKeys) > 0 {
 		root["signingKeys"] = h.cfg.SigningKeys
 	}
-	// The family binds effect identity and its ledger beside the keys of requests
-	// (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways out.
+	// The family idempotency binds effect identity and its ledger beside the keys of
+	// requests (spec v2 idempotency.md §Layer 2): nodes have effects if there are ways
+	// out. A runtime without one has nothing to suppress in a replay, and no manifest.
 	if len(h.cfg.Seams.All()) > 0 {
 		root["idempotency"] = record("witnessable-gated", map[string]any{"crossRegion": "single-region"})
+		facets := map[string]any{"modes": []string{run.ModeReplay, run.ModeBranch}, "effectSeamsManifest": SeamsPath}
+		if days, known := h.RetentionDays(); known {
+			facets["retention"] = map[string]any{"days": days}
+		}
+		root["replay"] = record("witnessable-gated", facets)
+	}
+	if s, ok := h.auditKeys.signer(); ok {
+		root["auditLogIntegrity"] = record("witnessable-gated", map[string]any{
+			"checkpointSignatureAlgorithm": audit.Algorithm, "checkpointPublicKey": s.Public(),
+			"checkpointIntervalEntries": h.cfg.Audit.Entries, "checkpointIntervalSeconds": int((h.cfg.Audit.Interval + time.Second - 1) / time.Second),
+		})
+	}
+	// Both families bind on being advertised (spec v2 security-defaults.md §Auth
+	// lanes): what is not wired has no lane here.
+	if len(h.cfg.Lanes) > 0 {
+		root["auth"] = record("witnessable-gated", map[string]any{"lanes": h.cfg.Lanes})
+		root["authorization"] = record("witnessable-gated", map[string]any{"failClosed": true})
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())
 		root["interrupt"].(map[string]any)["callbackDelivery"] = true
+	}
+	if id, err := h.HostID(context.Background()); err == nil {
+		// Of the execution model nothing is claimed but who dispatched a run.
+		root["multiAgent"] = record("claims-check", map[string]any{"executionModel": map[string]any{
+			"crossHostCausation": map[string]any{"hostId": id, "ancestryEndpointSupported": true},
+		}})
 	}
 	if _, ok := h.cfg.Catalog.Type("core.subWorkflow"); ok {
 		root["subWorkflow"] = record("claims-check", map[string]any{"inputMapping": true})

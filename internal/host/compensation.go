@@ -51,6 +51,16 @@ func (h *Host) OperateCompensation(ctx context.Context, c identity.Caller, id id
 	if err := h.checkOperation(&r); err != nil {
 		return run.Projection{}, err
 	}
+	d := onRun("compensation."+r.Action, id).with("nodeTypeId", r.NodeTypeID)
+	if r.Order > 0 {
+		d = d.with("order", sequenceText(int64(r.Order)))
+	}
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (run.Projection, error) {
+		return h.operate(ctx, c, id, r)
+	})
+}
+
+func (h *Host) operate(ctx context.Context, c identity.Caller, id ids.Run, r Operate) (run.Projection, error) {
 	try := attemptIn(ctx)
 	_, done, err := h.recorded(ctx, try, id, func(*event.Event) bool { return true })
 	if err != nil {

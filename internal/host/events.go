@@ -171,9 +171,12 @@ func (h *Host) FoldUpTo(ctx context.Context, id ids.Run, seq int64) (*run.State,
 	}
 	wf, err := h.engine.Definitions().Get(ctx, id.Tenant, row.WorkflowID, row.WorkflowVersion)
 	if err != nil {
+		return nil, err
+	}
+	s, err := h.engine.Blank(&row, wf)
+	if err != nil {
 		return nil, problem.Internal(err)
 	}
-	s := run.New(id, wf).MaskWith(h.engine.MaskSecret())
 	for s.Seq < seq {
 		_, events, err := h.store.Runs().Events(ctx, id, s.Seq, streamEvents, streamBytes)
 		if err != nil {

@@ -32,6 +32,8 @@ type Config struct {
 	Directory Directory
 	// Override are the host's override principals.
 	Override Override
+	// Lanes are the lanes callers come in by, as discovery shows them.
+	Lanes []identity.Facet
 
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
@@ -49,6 +51,8 @@ type Config struct {
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention
+
+	Audit Audit
 }
 
 // Limits bound what callers may ask for.
@@ -81,9 +85,12 @@ type Host struct {
 	clock   clock.Clock
 	cache   *snapshots
 	keys    *tokenKeys
+	id      *hostID
 	flights flights
 
 	verifying tenantRate
+	denials   denials
+	auditKeys auditKeys
 }
 
 // New makes a host.
@@ -102,8 +109,11 @@ func New(cfg Config) *Host {
 	if cfg.Retention.Tombstones == 0 {
 		cfg.Retention.Tombstones = defaultTombstones
 	}
+	cfg.Audit.defaults()
 	return &Host{
-		cfg: cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		auditKeys: auditKeys{store: cfg.Store.Secrets()},
+		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
+		id:   &hostID{store: cfg.Store.Secrets()},
 		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
 	}
 }
@@ -123,6 +133,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 		return problem.New(problem.Unauthenticated, "a credential is required")
 	}
 	if scope != "" && !c.Holds(scope) {
+		h.denials.note(c, "authorization.denied", "scope "+scope, h.clock.Now())
 		return problem.New(problem.Forbidden, "the credential lacks the scope %s", scope).With("requiredScope", scope)
 	}
 	return nil
@@ -132,6 +143,7 @@ func (h *Host) allow(c identity.Caller, scope string) error {
 // v2 identity.md §5).
 func (h *Host) own(c identity.Caller, id ids.Run) error {
 	if id.Tenant != c.Tenant() {
+		h.denials.note(c, "authorization.denied", "tenant", h.clock.Now())
 		return problem.New(problem.IDTenantMismatch, "the id belongs to another tenant")
 	}
 	return nil

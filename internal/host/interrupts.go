@@ -28,6 +28,13 @@ func (h *Host) answer(ctx context.Context, by identity.Caller, id ids.Run, c run
 	if len(c.Value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
+	d := onRun("interrupt.answer", id).with("nodeId", c.NodeID).with("via", c.Via)
+	return audited(ctx, h, by, d, func(ctx context.Context, draft *store.Draft) (string, error) {
+		return h.answerAs(ctx, by, id, c, draft)
+	})
+}
+
+func (h *Host) answerAs(ctx context.Context, by identity.Caller, id ids.Run, c run.Resolve, draft *store.Draft) (string, error) {
 	try := attemptIn(ctx)
 	if status, done, err := h.answered(ctx, try, id, c.NodeID); done || err != nil {
 		return status, err
@@ -36,7 +43,7 @@ func (h *Host) answer(ctx context.Context, by identity.Caller, id ids.Run, c run
 	if err != nil {
 		return "", err
 	}
-	c.Subject, c.Judge, c.Request = by.Subject, who.judge(h.cfg.Override), try.mark
+	c.Subject, c.Judge, c.Request = by.Subject, witness(who.judge(h.cfg.Override), draft, c.Value), try.mark
 	out := h.engine.Do(ctx, id, c)
 	return out.Status, out.Err
 }

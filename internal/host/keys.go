@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/store"
 )
 
 // KeyRing keeps API keys.
@@ -54,11 +56,18 @@ func (h *Host) CreateKey(ctx context.Context, c identity.Caller, r NewKey) (Issu
 		return IssuedKey{}, err
 	}
 	if err := r.check(c); err != nil {
+		if problem.Is(err, problem.Forbidden) {
+			h.denials.note(c, "key.create", "more-than-its-own", h.clock.Now())
+		}
 		return IssuedKey{}, err
 	}
 	key := identity.Generate()
 	g := identity.Grants{Scopes: r.Scopes, Groups: r.Groups, Roles: r.Roles}
-	id, err := h.cfg.Keys.Add(ctx, key, c.Tenant(), r.Name, g, h.clock.Now())
+	d := deed{action: "key.create", target: audit.Target{Type: "key", ID: identity.KeyID(key)}}.with("name", r.Name).
+		with("scopes", strings.Join(r.Scopes, " ")).with("groups", strings.Join(r.Groups, " ")).with("roles", strings.Join(r.Roles, " "))
+	id, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (string, error) {
+		return h.cfg.Keys.Add(ctx, key, c.Tenant(), r.Name, g, h.clock.Now())
+	})
 	if err != nil {
 		return IssuedKey{}, err
 	}

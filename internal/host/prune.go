@@ -1,9 +1,12 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
@@ -48,6 +51,10 @@ func (h *Host) Prune(ctx context.Context, r Prune) (Pruned, error) {
 		p.cut = func(_ Bounds, end store.Ending) store.Ending { return r.cut(now, end) }
 	}
 	err := p.all(ctx, r.Tenant)
+	if p.total > 0 && !r.DryRun {
+		d := h.fact(audit.HostChain, "runs.prune", audit.Target{Type: "run"}, map[string]string{"runs": sequenceText(int64(p.total)), "of": cmp.Or(r.Tenant, "all")})
+		err = errors.Join(err, h.store.Audit().Append(context.WithoutCancel(ctx), d))
+	}
 	return Pruned{At: now, Tenants: p.by, Total: p.total}, err
 }
 

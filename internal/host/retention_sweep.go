@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -52,6 +53,9 @@ func (h *Host) expirePass(ctx context.Context) error {
 		p := prune{h: h, now: now, bounds: h.cfg.Retention.of, cut: func(b Bounds, end store.Ending) store.Ending { return b.cut(now, end) }}
 		if err := p.all(ctx, ""); err != nil {
 			return err
+		}
+		if p.total > 0 {
+			h.note(ctx, h.fact(audit.HostChain, "runs.expire", audit.Target{Type: "run"}, map[string]string{"runs": sequenceText(int64(p.total))}))
 		}
 		if p.total > 0 && h.cfg.Log != nil {
 			h.cfg.Log.Info("runs have expired", "runs", p.total)

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
 )
 
 // maxReason bounds a free-form reason, in bytes.
@@ -31,10 +32,16 @@ func (h *Host) CancelRun(ctx context.Context, c identity.Caller, id ids.Run, rea
 	if err := checkReason(reason); err != nil {
 		return "", err
 	}
-	return h.cancel(ctx, c, id, reason)
+	return h.cancel(ctx, c, id, reason, onRun("run.cancel", id))
 }
 
-func (h *Host) cancel(ctx context.Context, c identity.Caller, id ids.Run, reason string) (string, error) {
+func (h *Host) cancel(ctx context.Context, c identity.Caller, id ids.Run, reason string, d deed) (string, error) {
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (string, error) {
+		return h.cancelled(ctx, c, id, reason)
+	})
+}
+
+func (h *Host) cancelled(ctx context.Context, c identity.Caller, id ids.Run, reason string) (string, error) {
 	out := h.engine.Do(ctx, id, run.Cancel{Reason: reason, By: c.Subject.SubjectID})
 	if attemptIn(ctx).reached(out.Err, problem.RunTerminal, isCancelled) {
 		return run.Cancelled, nil
@@ -84,7 +91,7 @@ func (h *Host) BulkCancel(ctx context.Context, c identity.Caller, runIDs []strin
 			continue
 		}
 		wg.Go(func() {
-			out[i].Status, out[i].Err = h.cancel(ctx, c, id, reason)
+			out[i].Status, out[i].Err = h.cancel(ctx, c, id, reason, onRun("run.cancel", id).with("bulk", "true"))
 		})
 	}
 	wg.Wait()
@@ -111,6 +118,12 @@ func (h *Host) PauseRun(ctx context.Context, c identity.Caller, id ids.Run, reas
 	if err := checkReason(reason); err != nil {
 		return time.Time{}, err
 	}
+	return audited(ctx, h, c, onRun("run.pause", id).with("drainPolicy", policy), func(ctx context.Context, _ *store.Draft) (time.Time, error) {
+		return h.pause(ctx, id, reason, policy)
+	})
+}
+
+func (h *Host) pause(ctx context.Context, id ids.Run, reason, policy string) (time.Time, error) {
 	out := h.engine.Do(ctx, id, run.Pause{Reason: reason, DrainPolicy: policy})
 	if attemptIn(ctx).reached(out.Err, problem.RunStateConflict, isPaused) {
 		return time.Time{}, nil
@@ -129,9 +142,11 @@ func (h *Host) ResumeRun(ctx context.Context, c identity.Caller, id ids.Run, rea
 	if err := checkReason(reason); err != nil {
 		return time.Time{}, err
 	}
-	out := h.engine.Do(ctx, id, run.Resume{Reason: reason})
-	if attemptIn(ctx).reached(out.Err, problem.RunStateConflict, isNotPaused) {
-		return time.Time{}, nil
-	}
-	return out.At, out.Err
+	return audited(ctx, h, c, onRun("run.resume", id), func(ctx context.Context, _ *store.Draft) (time.Time, error) {
+		out := h.engine.Do(ctx, id, run.Resume{Reason: reason})
+		if attemptIn(ctx).reached(out.Err, problem.RunStateConflict, isNotPaused) {
+			return time.Time{}, nil
+		}
+		return out.At, out.Err
+	})
 }

@@ -93,6 +93,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if r.Alone {
 		create = h.engine.CreateAlone
 	}
+	// The start of a run is in its own log, with who asked for it. It is recorded
+	// here, too, only where the operator wants it so (docs/adr/0019).
+	if h.cfg.Audit.Runs {
+		ctx = store.Audited(ctx, h.draft(ctx, c, onRun("run.create", id).with("workflowId", r.WorkflowID)))
+	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
 		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL,

@@ -31,6 +31,7 @@ func (h *Host) sweepRecords(ctx context.Context) {
 		"dead letters": h.store.Webhooks().PurgeDeadLetters,
 	}
 	for ctx.Err() == nil {
+		h.unstage(ctx)
 		more := false
 		for what, purge := range purges {
 			n, err := purge(ctx, h.clock.Now(), sweepBatch)
@@ -45,6 +46,23 @@ func (h *Host) sweepRecords(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-h.clock.After(sweepEvery):
+		}
+	}
+}
+
+// abandoned is after how long a fork that was being made when its process died is
+// cleared away.
+const abandoned = time.Hour
+
+// unstage removes what is left of forks that never came into being.
+func (h *Host) unstage(ctx context.Context) {
+	for ctx.Err() == nil {
+		n, err := h.store.Runs().Unstage(ctx, h.clock.Now().Add(-abandoned), sweepBatch)
+		if err != nil && h.cfg.Log != nil && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+			h.cfg.Log.Warn("what is left of abandoned forks was not removed", "err", err)
+		}
+		if n == 0 {
+			return
 		}
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/token"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -76,8 +78,12 @@ func (h *Host) IssueToken(ctx context.Context, c identity.Caller, id ids.Run, no
 			return IssuedToken{}, problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", nodeID)
 		}
 	}
-	return h.sign(ctx, token.Claims{
-		Run: id, NodeID: nodeID, Interrupt: i.ID, Intent: r.Intent, ExpiresAt: end, Subject: c.Subject,
+	d := onRun("interrupt-token.issue", id).with("nodeId", nodeID).with("interruptId", i.ID.String()).
+		with("intent", r.Intent).with("expiresAt", run.Stamp(end))
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (IssuedToken, error) {
+		return h.sign(store.Unaudited(ctx), token.Claims{
+			Run: id, NodeID: nodeID, Interrupt: i.ID, Intent: r.Intent, ExpiresAt: end, Subject: c.Subject,
+		})
 	})
 }
 
@@ -187,5 +193,6 @@ func (h *Host) RotateTokenKeyAs(ctx context.Context, c identity.Caller) (kid str
 	if err := h.allow(c, identity.KeysWrite); err != nil {
 		return "", err
 	}
-	return h.RotateTokenKey(ctx)
+	d := deed{chain: audit.HostChain, action: "token-key.rotate", target: audit.Target{Type: "token-key"}}
+	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (string, error) { return h.RotateTokenKey(ctx) })
 }

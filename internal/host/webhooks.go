@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -76,6 +77,26 @@ func (h *Host) RegisterWebhook(ctx context.Context, c identity.Caller, r Registe
 	if s.ID = try.run.Opaque; s.ID == "" {
 		s.ID = h.engine.NewID(s.Tenant).Opaque
 	}
+	return audited(ctx, h, c, onHook("webhook.register", s.Tenant, s.ID).with("host", hostOf(s.URL)), func(ctx context.Context, _ *store.Draft) (RegisteredWebhook, error) {
+		return h.register(ctx, r, s, try)
+	})
+}
+
+// onHook is a deed on a subscription.
+func onHook(action, tenant, id string) deed {
+	return deed{action: action, target: audit.Target{Type: "webhook", ID: tenant + "/" + id}}
+}
+
+// hostOf is what of a URL may be kept for ever: a path or query may hold a secret.
+func hostOf(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+func (h *Host) register(ctx context.Context, r RegisterWebhook, s store.Subscription, try attempt) (RegisteredWebhook, error) {
 	if out, done, err := h.registered(ctx, try, s, r.Secret == ""); done || err != nil {
 		return out, err
 	}
@@ -190,11 +211,13 @@ func (h *Host) UnregisterWebhook(ctx context.Context, c identity.Caller, id ids.
 	if err := h.admitHook(c, id); err != nil {
 		return err
 	}
-	err := h.store.Webhooks().Remove(ctx, id.Tenant, id.Opaque)
-	if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
-		return nil
-	}
-	return noHook(err)
+	return h.audits(ctx, c, onHook("webhook.delete", id.Tenant, id.Opaque), func(ctx context.Context) error {
+		err := h.store.Webhooks().Remove(ctx, id.Tenant, id.Opaque)
+		if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
+			return nil
+		}
+		return noHook(err)
+	})
 }
 
 // RotatedSecret is the answer of rotateWebhookSecret. It holds no secret.
@@ -210,6 +233,12 @@ func (h *Host) RotateWebhookSecret(ctx context.Context, c identity.Caller, id id
 	if err := h.admitHook(c, id); err != nil {
 		return RotatedSecret{}, err
 	}
+	return audited(ctx, h, c, onHook("webhook.rotate-secret", id.Tenant, id.Opaque), func(ctx context.Context, _ *store.Draft) (RotatedSecret, error) {
+		return h.rotateHook(ctx, id, secret)
+	})
+}
+
+func (h *Host) rotateHook(ctx context.Context, id ids.Run, secret string) (RotatedSecret, error) {
 	s, err := h.hook(ctx, id)
 	if err != nil {
 		return RotatedSecret{}, err
@@ -242,8 +271,11 @@ func (h *Host) EnableWebhook(ctx context.Context, c identity.Caller, id ids.Run)
 	if err := h.admitHook(c, id); err != nil {
 		return WebhookInfo{}, err
 	}
-	if err := h.store.Webhooks().Enable(ctx, id.Tenant, id.Opaque, h.clock.Now()); err != nil {
-		return WebhookInfo{}, noHook(err)
+	err := h.audits(ctx, c, onHook("webhook.enable", id.Tenant, id.Opaque), func(ctx context.Context) error {
+		return noHook(h.store.Webhooks().Enable(ctx, id.Tenant, id.Opaque, h.clock.Now()))
+	})
+	if err != nil {
+		return WebhookInfo{}, err
 	}
 	h.cfg.Webhooks.Worker.Wake()
 	s, err := h.hook(ctx, id)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
@@ -92,7 +93,10 @@ func (h *Host) PutWorkflow(ctx context.Context, c identity.Caller, id string, da
 	row := store.Workflow{
 		Tenant: c.Tenant(), ID: id, Version: wf.Def.Version, Digest: wf.Digest, Definition: wf.Raw, CreatedAt: h.clock.Now(),
 	}
-	created, err := h.store.Workflows().Put(ctx, row)
+	d := deed{action: "workflow.register", target: audit.Target{Type: "workflow", ID: id}}.with("version", row.Version).with("digest", row.Digest)
+	created, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (bool, error) {
+		return h.store.Workflows().Put(ctx, row)
+	})
 	if errors.Is(err, store.ErrExists) {
 		return WorkflowInfo{}, problem.New(problem.VersionConflict,
 			"workflow %s has a version %s with another definition; give the new one a new version", id, wf.Def.Version).
@@ -175,11 +179,15 @@ func (h *Host) DeleteWorkflow(ctx context.Context, c identity.Caller, id string)
 	if err := h.allow(c, identity.WorkflowsWrite); err != nil {
 		return err
 	}
-	err := h.store.Workflows().Delete(ctx, c.Tenant(), id)
-	if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
-		// Hidden, by an earlier try or otherwise, unless there never was one.
-		_, err = h.store.Workflows().Versions(ctx, c.Tenant(), id)
-	}
+	d := deed{action: "workflow.delete", target: audit.Target{Type: "workflow", ID: id}}
+	err := h.audits(ctx, c, d, func(ctx context.Context) error {
+		err := h.store.Workflows().Delete(ctx, c.Tenant(), id)
+		if errors.Is(err, store.ErrNotFound) && attemptIn(ctx).again {
+			// Hidden, by an earlier try or otherwise, unless there never was one.
+			_, err = h.store.Workflows().Versions(ctx, c.Tenant(), id)
+		}
+		return err
+	})
 	if errors.Is(err, store.ErrNotFound) {
 		return problem.New(problem.NotFound, "no workflow %q", id).With("workflowId", id)
 	}

@@ -46,6 +46,11 @@ func hash(key string) []byte {
 	return sum[:]
 }
 
+// KeyID is the id by which a key's holder is known. The key does not follow from it.
+func KeyID(key string) string { return idOf(hash(key)) }
+
+func idOf(hash []byte) string { return "key-" + base64.RawURLEncoding.EncodeToString(hash[:9]) }
+
 // Grants is what comes with a key.
 type Grants struct {
 	Scopes []string // nil for every scope
@@ -67,7 +72,7 @@ func (k *APIKeys) Add(ctx context.Context, key, tenant, name string, g Grants, n
 	}
 	h := hash(key)
 	row := store.Key{
-		ID: "key-" + base64.RawURLEncoding.EncodeToString(h[:9]), Hash: h, Tenant: tenant, Name: name,
+		ID: idOf(h), Hash: h, Tenant: tenant, Name: name,
 		Scopes: g.Scopes, Groups: g.Groups, Roles: g.Roles, CreatedAt: now,
 	}
 	return row.ID, k.store.Add(ctx, row)

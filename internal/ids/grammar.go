@@ -1,5 +1,10 @@
 package ids
 
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
 // The grammars are checked by hand rather than by regular expression: they run
 // on every request, and a byte loop is both faster and easier to audit.
 
@@ -27,6 +32,19 @@ func ValidTenant(s string) bool {
 		s = s[5:]
 	}
 	return all(s, 1, 128, unreserved)
+}
+
+// ValidSubject reports whether s is a subjectId: 1 to 256 characters, none of
+// them a slash or white space.
+func ValidSubject(s string) bool {
+	n := 0
+	for _, r := range s {
+		if r == '/' || r == utf8.RuneError || unicode.IsSpace(r) || unicode.IsControl(r) || r == '\ufeff' {
+			return false
+		}
+		n++
+	}
+	return n >= 1 && n <= 256
 }
 
 // ValidOpaque reports whether s is a host-minted opaque segment.

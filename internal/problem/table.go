@@ -25,6 +25,15 @@ const (
 	KeyRevoked                 Code = "key_revoked"
 	InterruptTokenInvalid      Code = "interrupt_token_invalid"
 	CredentialRevoked          Code = "credential_revoked"
+	IdentityUnverified         Code = "identity_unverified"
+	IdentityUnresolvable       Code = "identity_unresolvable"
+	AudienceMismatch           Code = "audience_mismatch"
+	CredentialLifetimeExceeded Code = "credential_lifetime_exceeded"
+	DelegationExpired          Code = "delegation_expired"
+	DelegationChainTooLong     Code = "delegation_chain_too_long"
+	DelegationChainCyclic      Code = "delegation_chain_cyclic"
+	DelegationScopeAmplified   Code = "delegation_scope_amplified"
+	SenderConstraintMissing    Code = "sender_constraint_missing"
 	Forbidden                  Code = "forbidden"
 	IDTenantMismatch           Code = "id_tenant_mismatch"
 	EgressDenied               Code = "egress_denied"
@@ -62,13 +71,15 @@ const (
 	ForceEngineForbidden       Code = "force_engine_version_forbidden"
 	CredentialForbidden        Code = "credential_forbidden"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
+	ForkPointInvalid           Code = "fork_point_invalid"
+	ReplaySourceMissing        Code = "replay_source_missing"
 )
 
 // groups lists the registry by status; retriable codes are named apart.
 var groups = map[int][]Code{
 	http.StatusBadRequest: {
 		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
-		"delegation_chain_cyclic", "delegation_chain_too_long", IdempotencyKeyInvalid,
+		DelegationChainCyclic, DelegationChainTooLong, IdempotencyKeyInvalid,
 		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
 		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
 		"pack_lockfile_incomplete", "pack_peer_dependency_missing", "pack_peer_dependency_undefined",
@@ -78,20 +89,20 @@ var groups = map[int][]Code{
 		WebhookURLRejected,
 	},
 	http.StatusUnauthorized: {
-		"audience_mismatch", "connector_auth_declined", "connector_auth_expired",
-		"credential_lifetime_exceeded", CredentialRevoked, "delegation_expired", "identity_unresolvable",
-		"identity_unverified", InterruptTokenInvalid, KeyRevoked, "sender_constraint_missing",
+		AudienceMismatch, "connector_auth_declined", "connector_auth_expired",
+		CredentialLifetimeExceeded, CredentialRevoked, DelegationExpired, IdentityUnresolvable,
+		IdentityUnverified, InterruptTokenInvalid, KeyRevoked, SenderConstraintMissing,
 		Unauthenticated,
 	},
 	http.StatusForbidden: {
-		CredentialForbidden, "credential_scope_forbidden", "delegation_scope_amplified", EgressDenied,
+		CredentialForbidden, "credential_scope_forbidden", DelegationScopeAmplified, EgressDenied,
 		Forbidden, ForceEngineForbidden, IDTenantMismatch, MockProviderForbidden,
 		"pack_namespace_unauthorized", "run_forbidden", "sandbox_capability_denied",
 		"sandbox_escape_attempt", "workspace_membership_required",
 	},
 	http.StatusNotFound: {
 		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
-		"replay_source_missing", "signature_not_available",
+		ReplaySourceMissing, "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},
 	http.StatusConflict: {
@@ -107,7 +118,7 @@ var groups = map[int][]Code{
 	http.StatusUnprocessableEntity: {
 		ApprovalRejected, "budget_exhausted", "budget_model_denied", CapabilityNotProvided,
 		CapabilityRequired, "connection_auth_metadata_mismatch", "credential_required", "envelope_invalid",
-		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", "fork_point_invalid",
+		"envelope_refusal", "envelope_truncation_unrecoverable", "eval_gate_unmet", ForkPointInvalid,
 		LoopLimitExceeded, "mcp_mrtr_rounds_exceeded", NodeConfigInvalid, "pack_runtime_requirement_unmet",
 		"provider_policy_denied", RecursionLimitExceeded, "residency_unavailable", RunTimeout,
 		"sandbox_invocation_error", "sandbox_memory_exceeded", "sandbox_timeout", StorageLimitExceeded,

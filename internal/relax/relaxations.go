@@ -32,6 +32,19 @@ func Webhooks(ranges []netip.Prefix) []Relaxation {
 	}}
 }
 
+// Issuers is the relaxation of a host that trusts an issuer of tokens whose keys
+// come without TLS. That an operator's own issuer is in a private range is none.
+func Issuers(plain bool) []Relaxation {
+	if !plain {
+		return nil
+	}
+	return []Relaxation{{
+		Name: "issuers-without-tls", Setting: "identity", Family: "auth",
+		Effect:     "keys that callers are verified with come over a connection that anybody on the way can change",
+		Obligation: "a credential is verified against the trust root of its lane",
+	}}
+}
+
 // Seams is the relaxation of a host that lets a conformance suite into its inside.
 // It belongs to no profile that the suite certifies, but to that of production.
 func Seams(mounted bool) []Relaxation {

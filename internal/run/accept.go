@@ -51,10 +51,11 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground Grou
 		NodeID: step.Node.ID, InterruptID: i.ID.String(), Kind: i.Request.Kind,
 		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
 	}
-	if x := (event.ResolutionX{
-		Eligibility: ground.Eligibility, Ref: ground.Ref, Source: ground.Source, Override: bypass, Via: c.Via, Request: c.Request,
-	}); x != (event.ResolutionX{}) {
-		p.X = &x
+	ground.Override = bypass // what it was used for counts, not what it would allow
+	if ground != (Ground{}) || c.Via != "" || c.Request != "" {
+		p.X = &event.ResolutionX{
+			Eligibility: ground.Eligibility, Ref: ground.Ref, Source: ground.Source, Override: bypass, Via: c.Via, Request: c.Request,
+		}
 	}
 	if a.open {
 		t.sayAnswer(event.ApprovalReceived, step, p)

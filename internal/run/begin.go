@@ -54,6 +54,9 @@ func (t *turn) attempt(step *flow.Step, n int) {
 }
 
 func (t *turn) execute(step *flow.Step, wake *Wake, saved jsontext.Value) {
+	if t.s.Replaying() && (!step.Type.Pure || t.s.Nodes[step.Index].recorded()) {
+		return // its outcome is taken from the source
+	}
 	n := t.s.Nodes[step.Index]
 	inputs, err := t.s.inputs(step)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 // follows from the visit and its place in it, so that a repeated step names the
 // same child.
 func (t *turn) await(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
+	if t.s.Replaying() {
+		return node.Fail(node.CodeInternal, "node %s asked for child runs in a replay", step.Node.ID) // its outcome is taken
+	}
 	n := t.s.Nodes[step.Index]
 	asked := r.Children()
 	if len(asked) == 0 && n.children().open == 0 && !n.news() {
@@ -51,7 +54,7 @@ func (t *turn) await(step *flow.Step, r node.Result, writes []event.Draft) *node
 
 func (t *turn) depth() int {
 	if t.s.Parent == nil {
-		return 0
+		return t.s.Depth
 	}
 	return t.s.Parent.Depth
 }

@@ -36,6 +36,9 @@ type NodeResult struct {
 	Writes  []node.Write
 	Logs    []node.LogLine
 	Inverse int // the action of the plan whose call it was; 0 for the node's own
+
+	// Recorded is, in a replay, what resolved the interrupt that the call asks for.
+	Recorded []event.Event
 }
 
 // NodeChunk is a piece of output streamed by an executing call.
@@ -181,4 +184,5 @@ type Decision struct {
 type Env struct {
 	Now    time.Time
 	Limits Limits
+	Source *Record // of a replay: what its source recorded; it must not change
 }

@@ -25,6 +25,9 @@ func (s *State) committed(step *flow.Step, n *Node) {
 	if s.wf.Policy == nil || step.Inverse == nil && !step.Node.IrreversibleEffect {
 		return
 	}
+	if s.Replaying() {
+		return // the effect is its source's
+	}
 	c := Commit{Step: step.Index, Visit: n.Visit}
 	if step.Inverse != nil {
 		c.Inputs, c.Missing = s.facts(step.Inverse)

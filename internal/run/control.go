@@ -71,6 +71,9 @@ func (t *turn) pause(c Pause) error {
 	if s.Ended != "" {
 		return problem.New(problem.RunTerminal, "the run has already ended").With("runStatus", s.Ended)
 	}
+	if s.Replaying() {
+		return problem.New(problem.RunStateConflict, "a replay waits for nothing and cannot be paused").With("runStatus", s.Status())
+	}
 	if s.Paused || s.Draining != nil || s.Closing != nil {
 		status := s.Status()
 		if s.Draining != nil {
@@ -149,7 +152,7 @@ func (t *turn) recover(c Recover) {
 		if step.Type.Pure {
 			// Nothing happened outside, so it is the same attempt.
 			t.execute(step, n.Wake, n.Saved)
-		} else if t.admit(step) {
+		} else if !s.Replaying() && t.admit(step) {
 			t.attempt(step, n.Attempt+1)
 		}
 	}

@@ -20,7 +20,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if now.Before(s.Last) {
 		now = s.Last // a log's time never runs backwards
 	}
-	t := &turn{s: s, now: now, lim: env.Limits}
+	t := &turn{s: s, now: now, lim: env.Limits, source: env.Source}
 	var err error
 	switch c := c.(type) {
 	case Start:
@@ -49,6 +49,10 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		err = t.resume(c)
 	case Operate:
 		err = t.operate(c)
+	case Begin:
+		err = t.begun(c)
+	case Echo, Elapse, Missing, Late:
+		err = t.replay(c)
 	default:
 		err = errors.New("run: unknown command")
 	}
@@ -65,12 +69,17 @@ type turn struct {
 	lim Limits
 	out Decision
 	err error // a fold that failed: a defect, never bad input
+
+	source *Record // of a replay
 }
 
 // emit gives a draft its place in the log and folds it.
 func (t *turn) emit(d event.Draft) {
 	if t.err != nil {
 		return
+	}
+	if d.Type != event.ReplayDiverged {
+		t.compare(&d)
 	}
 	e := event.Event{
 		Run: t.s.ID, Seq: t.s.Seq + 1, Type: d.Type, NodeID: d.NodeID, Time: t.now,
@@ -93,7 +102,13 @@ func (t *turn) because(typ event.Type, nodeID string, payload any) {
 	t.emit(event.Draft{Type: typ, NodeID: nodeID, Causation: t.s.Seq, Payload: event.Encode(payload)})
 }
 
-func (t *turn) effect(e Effect) { t.out.Effects = append(t.out.Effects, e) }
+// effect asks for something. A replay asks for nothing but calls of pure nodes.
+func (t *turn) effect(e Effect) {
+	if _, call := e.(Execute); t.s.Replaying() && !call {
+		return
+	}
+	t.out.Effects = append(t.out.Effects, e)
+}
 
 func (t *turn) note(level, nodeID, message string, m *event.Mark) {
 	t.say(event.LogAppended, nodeID, event.Log{Level: level, Message: message, NodeID: nodeID, X: m})
@@ -111,7 +126,7 @@ func (t *turn) private(nodeID, message string, shown, whole event.Mark, differ b
 	t.emit(d)
 }
 
-func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt).Milliseconds() }
+func (t *turn) elapsed() int64 { return t.now.Sub(t.s.StartedAt.Add(t.s.lag())).Milliseconds() }
 
 func (t *turn) start(c Start) error {
 	s := t.s

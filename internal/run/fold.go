@@ -24,6 +24,14 @@ func (s *State) Fold(e *event.Event) error {
 			return fmt.Errorf("fold %s event %d %s: %w", s.ID, e.Seq, e.Type, err)
 		}
 	}
+	if s.Fork != nil {
+		if s.Replaying() {
+			s.follow(e)
+		}
+		if e.Seq == s.Fork.Seq-1 {
+			s.inherit(e)
+		}
+	}
 	return nil
 }
 
@@ -67,6 +75,9 @@ func foldStarted(s *State, e *event.Event) error {
 	}
 	s.Parent, s.CallbackURL = p.X.Parent, p.X.CallbackURL
 	s.StartedAt, s.Inputs = e.Time, p.Inputs
+	if s.Fork != nil {
+		s.adopt(e.Time)
+	}
 	for i := range s.wf.Def.Variables {
 		v := &s.wf.Def.Variables[i]
 		if len(v.DefaultValue) > 0 {
@@ -155,10 +166,10 @@ func foldNodeStarted(s *State, e *event.Event) error {
 		if len(n.Children) > 0 {
 			s.places = nil
 		}
-		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs}
+		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, Tally: n.Tally}
 	}
 	n.Memo.Scratch = nil
-	n.Attempt, n.Phase, n.StartedAt, n.Forced = p.Attempt, Executing, e.Time, false
+	n.Attempt, n.Phase, n.StartedAt, n.CalledAt, n.Forced = p.Attempt, Executing, e.Time, e.Time, false
 	n.Due, n.Deadline = time.Time{}, time.Time{}
 	if ms := step.Settings.TimeoutMs; ms > 0 {
 		n.Deadline = e.Time.Add(time.Duration(ms) * time.Millisecond)
@@ -201,7 +212,7 @@ func foldNodeFailed(s *State, e *event.Event) error {
 		if len(n.Children) > 0 {
 			s.places = nil
 		}
-		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, StartedAt: e.Time}
+		*n = Node{Visit: n.Visit + 1, Outputs: n.Outputs, StartedAt: e.Time, Tally: n.Tally}
 	}
 	n.Error = &p.Error
 	s.finish(step, n, Broken, e.Time)
@@ -235,7 +246,7 @@ func foldNodeCancelled(s *State, e *event.Event) error {
 func (s *State) finish(_ *flow.Step, n *Node, p Phase, at time.Time) {
 	s.closeInterrupt(n)
 	n.Phase, n.EndedAt, n.Forced = p, at, false
-	n.Due, n.Deadline, n.Saved, n.Wake, n.Answers = time.Time{}, time.Time{}, nil, nil, nil
+	n.Due, n.Deadline, n.Saved, n.Wake, n.Answers, n.Partial = time.Time{}, time.Time{}, nil, nil, nil, false
 }
 
 func (s *State) closeInterrupt(n *Node) {

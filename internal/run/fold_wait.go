@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
 )
 
 func foldRequested(s *State, e *event.Event) error {
@@ -34,10 +35,9 @@ func foldNodeSuspended(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	id, err := parseRun(p.InterruptID)
-	if err != nil {
-		return err
-	}
+	// It follows from its place; what the payload names is, in a fork's inherited
+	// part, the source's.
+	id := ids.Interrupt(s.ID, e.NodeID, n.Visit, n.Asked)
 	n.Phase, n.Asked, n.Wake, n.Saved, n.Deadline = Suspended, n.Asked+1, nil, nil, time.Time{}
 	if p.X != nil {
 		n.Saved = p.X.State
@@ -58,11 +58,23 @@ func foldVote(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if n.Interrupt == nil || p.ResolvedBy == nil {
+	if p.ResolvedBy == nil {
+		return nil
+	}
+	said := Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue}
+	if p.X != nil && !p.X.At.IsZero() {
+		said.At = p.X.At
+	}
+	if n.Interrupt == nil {
+		if s.Fork != nil && p.Action == "" {
+			i := Interrupt{Exchange: n.Heard}
+			i.say(said)
+			n.Heard = i.Exchange
+		}
 		return nil
 	}
 	if p.Action == "" { // no vote: a question, or an answer to one
-		n.Interrupt.say(Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue})
+		n.Interrupt.say(said)
 		return nil
 	}
 	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")
@@ -123,14 +135,23 @@ func foldResolution(s *State, e *event.Event) error {
 	}
 	if n.Interrupt != nil {
 		a.Exchange = n.Interrupt.Exchange
-		if n.Answers == nil {
-			n.Answers = map[string]*Answer{}
-		}
-		n.Answers[n.Interrupt.Request.Key] = a
+		n.learn(n.Interrupt.Request.Key, a)
 		s.closeInterrupt(n)
+	} else if p.X != nil && p.X.Key != "" {
+		a.Exchange, n.Heard = n.Heard, nil
+		n.learn(p.X.Key, a)
+		n.Asked, n.Saved, n.Deadline = n.Asked+1, p.X.State, time.Time{}
 	}
 	n.Phase, n.Wake = Resolved, &Wake{Answer: a}
 	return nil
+}
+
+// learn keeps an answer, under the key of what asked for it.
+func (n *Node) learn(key string, a *Answer) {
+	if n.Answers == nil {
+		n.Answers = map[string]*Answer{}
+	}
+	n.Answers[key] = a
 }
 
 func foldNodeResumed(s *State, e *event.Event) error {
@@ -144,7 +165,7 @@ func foldNodeResumed(s *State, e *event.Event) error {
 	case Awaiting:
 		n.Wake = &Wake{Children: true, Fresh: n.tell()}
 	}
-	n.Phase, n.Due = Executing, time.Time{}
+	n.Phase, n.Due, n.CalledAt = Executing, time.Time{}, e.Time
 	if ms := step.Settings.TimeoutMs; ms > 0 && n.Deadline.IsZero() {
 		n.Deadline = e.Time.Add(time.Duration(ms) * time.Millisecond)
 	}

@@ -17,6 +17,9 @@ func (t *turn) resolve(c Resolve) error {
 	if g := t.s.gate(c.NodeID, c.InterruptID); g != nil {
 		return t.pass(g, c)
 	}
+	if _, _, ok := t.s.node(c.NodeID); ok && t.s.Replaying() {
+		return problem.New(problem.InterruptAlreadyResolved, "a replay takes its answers from its source").With("nodeId", c.NodeID)
+	}
 	i, err := t.s.Open(c.NodeID, c.InterruptID)
 	if problem.Is(err, problem.NotFound) && t.early(c) {
 		return t.keep(c)

@@ -33,7 +33,7 @@ func (t *turn) result(c NodeResult) {
 		writes, failed = t.writes(step, c.Writes)
 	}
 	if failed == nil {
-		failed = t.settle(step, c.Result, writes)
+		failed = t.settle(step, c, writes)
 	}
 	if failed != nil {
 		t.failed(step, faultOf(failed))
@@ -52,7 +52,8 @@ func level(l string) string {
 // settle records what a successful call decided, and what it has written. A
 // result that cannot be accepted leaves no write behind: the attempt has failed,
 // and the next one writes again.
-func (t *turn) settle(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
+func (t *turn) settle(step *flow.Step, c NodeResult, writes []event.Draft) *node.Error {
+	r := c.Result
 	if err := r.Err(); err != nil {
 		return node.Fail(node.CodeConfig, "%v", err)
 	}
@@ -61,7 +62,7 @@ func (t *turn) settle(step *flow.Step, r node.Result, writes []event.Draft) *nod
 	}
 	switch r.Kind() {
 	case node.Suspended:
-		return t.suspend(step, r, writes)
+		return t.suspend(step, r, c.Recorded, writes)
 	case node.Sleeping:
 		t.emitAll(writes)
 		until := r.Until().UTC().Truncate(time.Millisecond)

@@ -62,6 +62,14 @@ type world struct {
 	log     []event.Event
 	pending map[string]run.Execute // by node
 	effects []string
+
+	// Of a fork, and of a replay alone.
+	source    *world
+	record    *run.Record
+	held      map[string]run.NodeResult
+	calls     map[string]run.Execute
+	forks     int
+	cancelled []string // child runs
 }
 
 func newWorld(t testing.TB, def []byte) *world {
@@ -76,7 +84,7 @@ func newWorld(t testing.TB, def []byte) *world {
 
 func (w *world) decide(c run.Command) error {
 	w.t.Helper()
-	d, err := run.Decide(w.s, c, run.Env{Now: w.now, Limits: w.lim})
+	d, err := run.Decide(w.s, c, run.Env{Now: w.now, Limits: w.lim, Source: w.record})
 	if err != nil {
 		if len(d.Events) > 0 {
 			w.t.Fatalf("refused with %v, yet it emitted %d events", err, len(d.Events))
@@ -102,10 +110,18 @@ func (w *world) effect(x run.Effect) {
 		}
 		step, _ := w.wf.Step(x.NodeID)
 		if !step.Type.Pure {
+			if w.record != nil {
+				w.t.Fatalf("a replay executes node %s\n%s\n%s", x.NodeID, dump(w.source.log), dump(w.log))
+			}
 			w.pending[x.NodeID] = x
 			return
 		}
-		if err := w.decide(w.call(step, x)); err != nil {
+		if w.record != nil {
+			w.calls[x.NodeID] = x // its turn comes
+			return
+		}
+		r := w.call(step, x)
+		if err := w.decide(r); err != nil {
 			w.t.Fatal(err)
 		}
 	case run.Abort:
@@ -121,6 +137,7 @@ func (w *world) effect(x run.Effect) {
 		w.effects = append(w.effects, "start child of "+x.NodeID+" "+x.WorkflowID+" "+string(run.EncodeObject(x.Inputs)))
 	case run.CancelChild:
 		w.effects = append(w.effects, "cancel child")
+		w.cancelled = append(w.cancelled, x.RunID.String())
 	}
 }
 
@@ -203,6 +220,9 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	folded := run.New(w.s.ID, w.wf)
+	if w.s.Fork != nil {
+		folded = run.NewFork(w.s.ID, w.wf, *w.s.Fork)
+	}
 	for i := range w.log {
 		w.valid(&w.log[i])
 		e, err := event.Decode(w.log[i].Doc(), w.log[i].Sealed)
@@ -261,7 +281,7 @@ var emitted = []event.Type{
 	event.NodeSkipped, event.NodeCancelled, event.NodeDispatched, event.ApprovalReceived, event.ApprovalOverridden, event.InterruptRequested,
 	event.ApprovalRequested, event.ApprovalGranted, event.ApprovalRejected, event.ClarificationRequested, event.ClarificationResolved,
 	event.InterruptResolved, event.ChannelWritten, event.OutputChunk, event.VariableChanged, event.LogAppended,
-	event.LoopbackLimit, event.CapBreached,
+	event.LoopbackLimit, event.CapBreached, event.ReplayDiverged,
 	event.CompensationRequested, event.CompensationStarted, event.CompensationCompleted, event.CompensationFailed,
 	event.CompensationPaused, event.CompensationManual, event.AuthorizationDecided,
 }
@@ -310,6 +330,9 @@ func runScript(t *testing.T, path string) {
 		fmt.Fprintf(&out, "> %s\n", line)
 		from := len(w.log)
 		w.effects = nil
+		if strings.HasPrefix(line, "fork") {
+			from = 0
+		}
 		if err := w.command(line); err != nil {
 			fmt.Fprintf(&out, "refused: %s\n", refusal(err))
 		}
@@ -467,6 +490,30 @@ func (w *world) command(line string) error {
 		w.lim.MaxPayloadBytes = len(body)
 	case "legacy": // events of the older types are wanted, too
 		w.lim.LegacyEvents = true
+	case "fork": // MODE SEQ OPTIONS: from here on the script is about the fork
+		num, options, _ := strings.Cut(body, " ")
+		seq, err := strconv.ParseInt(num, 10, 64)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var o *event.ForkOptions
+		if options != "" {
+			o = &event.ForkOptions{}
+			if err := stdjson.Unmarshal([]byte(options), o); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		v, err := w.fork(arg, seq, o)
+		src := *w
+		v.source = &src
+		*w = *v
+		return err
+	case "said": // SEQ PAYLOAD: what the run has said is something else
+		seq, err := strconv.Atoi(arg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.log[seq].Payload, w.log[seq].Sealed = raw(body), nil
 	case "limit":
 		w.lim.MaxNodeExecutions = len(body)
 	default:

@@ -66,6 +66,12 @@ type State struct {
 	Facts           int                       `json:"facts,omitzero"`   // how much the commits hold, in bytes
 	Undoing         *Undoing                  `json:"undoing,omitzero"`
 
+	// Of a fork.
+	Fork  *Fork `json:"fork,omitzero"`
+	LagNs int64 `json:"lagNs,omitzero"` // how far its own time is behind that of the source's log
+	Depth int   `json:"depth,omitzero"` // of child runs, inherited from a source that was one
+	Said  int64 `json:"said,omitzero"`  // events of a replay that its source says too
+
 	wf         *flow.Workflow
 	maskSecret []byte           // see MaskWith
 	places     map[string]place // of child runs; see placeOf
@@ -73,6 +79,8 @@ type State struct {
 	// What the current turn opened and closed, for the store's inbox.
 	opened []*Interrupt
 	closed []ids.Run
+
+	apart bool // the last event of a replay was not what its source says
 }
 
 // New returns the empty state of a run of a workflow: what an empty log folds to.
@@ -133,6 +141,7 @@ type Node struct {
 	Failures  int                       `json:"failures,omitzero"`
 	Forced    bool                      `json:"forced,omitzero"` // a loop starts here again
 	StartedAt time.Time                 `json:"startedAt,omitzero"`
+	CalledAt  time.Time                 `json:"calledAt,omitzero"` // its newest node.started or node.resumed
 	EndedAt   time.Time                 `json:"endedAt,omitzero"`
 	Due       time.Time                 `json:"due,omitzero"`      // sleeping, retrying
 	Deadline  time.Time                 `json:"deadline,omitzero"` // of the attempt
@@ -144,6 +153,9 @@ type Node struct {
 	Answers   map[string]*Answer        `json:"answers,omitzero"` // of this visit, by interrupt key
 	Wake      *Wake                     `json:"wake,omitzero"`
 	Children  []Child                   `json:"children,omitzero"`
+	Heard     []Said                    `json:"heard,omitzero"`   // in a replay, of an exchange whose gate it does not open
+	Tally     Tally                     `json:"tally,omitzero"`   // of a replay
+	Partial   bool                      `json:"partial,omitzero"` // a replay begins amid what its call came to
 
 	told int   // known answers given in a row; only a guard, and no part of the fold
 	Memo Memo  `json:"-"`
@@ -266,7 +278,9 @@ func (s *State) Interrupts() []*Interrupt {
 // last called, for the store.
 func (s *State) TakeInbox() (opened []*Interrupt, closed []ids.Run) {
 	opened, closed = s.opened, s.closed
-	s.opened, s.closed = nil, nil
+	if s.opened, s.closed = nil, nil; s.Replaying() {
+		return nil, nil // nobody is asked anything
+	}
 	return opened, closed
 }
 
@@ -286,6 +300,16 @@ func (s *State) Memo(nodeID string) *Memo {
 		return &Memo{}
 	}
 	return &n.Memo
+}
+
+// CalledAt is the time of a node's newest start or wake-up: what a pure call takes
+// for now, so that it gives the same whenever it is made.
+func (s *State) CalledAt(nodeID string) time.Time {
+	_, n, ok := s.node(nodeID)
+	if !ok {
+		return time.Time{}
+	}
+	return n.CalledAt
 }
 
 // Executing lists the calls the run waits for.

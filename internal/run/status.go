@@ -100,6 +100,9 @@ func (s *State) Parked() bool {
 	if s.Closing != nil {
 		return false // its children are being cancelled: somebody must see to it
 	}
+	if s.Replaying() {
+		return false // it waits for nobody: what it waits for is recorded
+	}
 	for _, n := range s.Nodes {
 		if n.Phase == Executing {
 			return false
@@ -114,7 +117,7 @@ func (s *State) NextWake(lim Limits) time.Time {
 	if s.Ended != "" {
 		return s.undoWake()
 	}
-	if s.Paused || s.Seq < 0 {
+	if s.Paused || s.Seq < 0 || s.Replaying() {
 		return time.Time{}
 	}
 	var next time.Time
@@ -144,9 +147,9 @@ func (s *State) NextWake(lim Limits) time.Time {
 // deadline is when the run has used up its time (spec v2 runs.md §run section).
 func (s *State) deadline(lim Limits) time.Time {
 	ms := s.maxDuration(lim)
-	if ms <= 0 || s.StartedAt.IsZero() {
+	if ms <= 0 || s.StartedAt.IsZero() || s.Replaying() {
 		return time.Time{}
 	}
 	// One millisecond past the limit, so that what is observed exceeds it.
-	return s.StartedAt.Add(time.Duration(ms+1) * time.Millisecond)
+	return s.StartedAt.Add(s.lag() + time.Duration(ms+1)*time.Millisecond)
 }

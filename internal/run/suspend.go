@@ -42,13 +42,17 @@ const maxTold = 1000
 // failing that, the ordinal of what the visit asks (spec v2 interrupt.md §Re-entry
 // and resume values).
 func (s *State) key(nodeID string, n *Node, chosen string) string {
+	return n.key(s.ID.Opaque, nodeID, chosen)
+}
+
+func (n *Node) key(run, nodeID, chosen string) string {
 	if chosen == "" {
 		chosen = strconv.Itoa(n.Asked)
 	} else {
 		// The mark keeps an author's "0" apart from the first ordinal.
 		chosen = "=" + chosen
 	}
-	k := fmt.Sprintf("%s:%s:%d:%s", s.ID.Opaque, nodeID, n.Visit, chosen)
+	k := fmt.Sprintf("%s:%s:%d:%s", run, nodeID, n.Visit, chosen)
 	if len(k) > maxKey {
 		sum := sha256.Sum256([]byte(k))
 		k = k[:maxKey-2*len(sum)] + hex.EncodeToString(sum[:])
@@ -57,10 +61,37 @@ func (s *State) key(nodeID string, n *Node, chosen string) string {
 	return k
 }
 
+// answer finds what the run's log has answered already of what a node asks. The
+// keys in the part of the log that a fork has inherited name the run that made them.
+func (s *State) answer(nodeID string, n *Node, chosen string) (*Answer, bool) {
+	a, known := n.Answers[s.key(nodeID, n, chosen)]
+	if known || s.Fork == nil {
+		return a, known
+	}
+	for k := range n.Answers {
+		origin, _, _ := strings.Cut(k, ":")
+		if a, known := n.Answers[n.key(origin, nodeID, chosen)]; known {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// Answered reports whether the log answers already what a node asks for, under the
+// key of the author's choice.
+func (s *State) Answered(nodeID, chosen string) bool {
+	_, n, ok := s.node(nodeID)
+	if !ok {
+		return false
+	}
+	_, known := s.answer(nodeID, n, chosen)
+	return known
+}
+
 // suspend opens the interrupt a call asked for, unless the run's log answers it
 // already: a key is asked at most once in a run's life (spec v2 interrupt.md
 // §Payload).
-func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *node.Error {
+func (t *turn) suspend(step *flow.Step, r node.Result, recorded []event.Event, writes []event.Draft) *node.Error {
 	s, n := t.s, t.s.Nodes[step.Index]
 	in := r.Interrupt()
 	req := event.Interrupt{Kind: in.Kind, Key: in.Key, Data: jsontext.Value(in.Data), ResumeSchema: jsontext.Value(in.ResumeSchema)}
@@ -78,7 +109,7 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 		return node.Fail(node.CodeConfig, "an interrupt's key has at most %d characters", maxKey)
 	}
 	req.Key = s.key(step.Node.ID, n, req.Key)
-	if a, known := n.Answers[req.Key]; known {
+	if a, known := s.answer(step.Node.ID, n, in.Key); known {
 		// It is told again what it knows. A node that never gets past that would
 		// ask for ever, and leave no trace.
 		if n.told++; n.told > maxTold {
@@ -89,6 +120,9 @@ func (t *turn) suspend(step *flow.Step, r node.Result, writes []event.Draft) *no
 		return nil
 	}
 	n.told = 0
+	if s.Replaying() {
+		return t.answerFrom(step, r, req.Key, recorded, writes)
+	}
 	t.emitAll(writes)
 	id := ids.Interrupt(s.ID, step.Node.ID, n.Visit, n.Asked)
 	t.say(event.InterruptRequested, step.Node.ID, req)

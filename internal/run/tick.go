@@ -11,8 +11,8 @@ func (t *turn) tick() {
 		t.undoDue()
 		return
 	}
-	if t.s.Paused {
-		return
+	if t.s.Paused || t.s.Replaying() {
+		return // a replay looks at no clock
 	}
 	t.due()
 	t.advance()
@@ -22,6 +22,9 @@ func (t *turn) tick() {
 // been answered meanwhile does not exist any more, so it cannot fire late.
 func (t *turn) due() {
 	s := t.s
+	if s.Replaying() {
+		return
+	}
 	if d := s.deadline(t.lim); s.Closing == nil && !d.IsZero() && !t.now.Before(d) {
 		limit := s.maxDuration(t.lim)
 		t.say(event.CapBreached, "", event.Breach{Kind: "run-duration", Limit: limit, Observed: t.elapsed()})

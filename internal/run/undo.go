@@ -55,7 +55,7 @@ type Tried struct {
 // ended it and there is something to undo.
 func (t *turn) undo(trigger, request string) {
 	s := t.s
-	if t.err != nil || s.Undoing != nil || !s.wf.Policy.Fires(trigger) || !s.undoable() {
+	if t.err != nil || s.Replaying() || s.Undoing != nil || !s.wf.Policy.Fires(trigger) || !s.undoable() {
 		return
 	}
 	id := ids.Interrupt(s.ID, "compensation\x00"+flow.CompensationProfile, 0, 0).String()

@@ -26,7 +26,7 @@ func (a *Append) Check() error {
 	if !ids.ValidTenant(r.ID.Tenant) || !ids.ValidOpaque(r.ID.Opaque) {
 		return fmt.Errorf("run id %q: %w", r.ID, ids.ErrGrammar)
 	}
-	if len(r.Tags)+len(r.Owner)+len(r.Error) > MaxValue {
+	if len(r.Tags)+len(r.Owner)+len(r.Error)+len(r.ForkOptions) > MaxValue {
 		return ErrTooLarge
 	}
 	for i := range a.Opened {
@@ -69,8 +69,28 @@ func (a *Append) checkLog() error {
 			return fmt.Errorf("event %d: %w", e.Seq, err)
 		}
 	}
+	if a.Create && !a.Staged && a.Row.Seq >= 0 && len(a.Events) > 0 && a.Events[0].Seq > 0 {
+		return fmt.Errorf("a log that begins at sequence %d", a.Events[0].Seq)
+	}
 	if a.Row.Seq != last {
 		return fmt.Errorf("row at sequence %d, log at %d", a.Row.Seq, last)
+	}
+	return nil
+}
+
+// CheckStaged refuses a stretch of a log that would not read back.
+func CheckStaged(id ids.Run, events []event.Event) error {
+	if !ids.ValidTenant(id.Tenant) || !ids.ValidOpaque(id.Opaque) {
+		return fmt.Errorf("run id %q: %w", id, ids.ErrGrammar)
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Run != id || e.Seq != events[0].Seq+int64(i) || e.Seq < 0 {
+			return fmt.Errorf("event %d of run %s is out of place", e.Seq, e.Run)
+		}
+		if err := checkEvent(e); err != nil {
+			return fmt.Errorf("event %d: %w", e.Seq, err)
+		}
 	}
 	return nil
 }

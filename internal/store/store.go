@@ -39,6 +39,7 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Audit() Audit
 	Idempotency() Idempotency
 	Effects() Effects
 	Webhooks() Webhooks
@@ -87,6 +88,18 @@ type Runs interface {
 	// Settle clears the Notify mark of child runs whose news have been taken
 	// into account by their parent, if they are still at the given sequence.
 	Settle(ctx context.Context, settled []Settled) error
+
+	// Stage writes a stretch of the log of a run that is yet to be created, which
+	// nobody sees before: a log too long for one step. Stretches come in order; one
+	// that starts at sequence 0 takes the place of whatever was staged for the run.
+	// A step with Create and Staged makes the run of them. It fails with ErrExists
+	// if the run is there or has expired, and with ErrStale if the stretch does not continue what
+	// is staged.
+	Stage(ctx context.Context, id ids.Run, at time.Time, events []event.Event) error
+
+	// Unstage removes up to limit events or more of logs staged before a time that
+	// no run came of, and returns how many logs it has dealt with.
+	Unstage(ctx context.Context, before time.Time, limit int) (int, error)
 }
 
 // Run is a run's row: enough to list, filter and own it without its log.
@@ -110,7 +123,22 @@ type Run struct {
 	Tags            []byte // JSON array or nil
 	Owner           []byte // JSON owner block
 	Error           []byte // JSON error object or nil
+
+	// Of a fork; empty and zero for a run that is none. A run with the mode replay
+	// says again what another has said: nothing of it may reach the outside.
+	ForkMode    string  // replay or branch
+	ForkSource  ids.Run // the run it was forked from, which may be gone
+	ForkSeq     int64   // below it the log is the source's
+	ForkOptions []byte  // JSON, or nil: run options in place of the source's
 }
+
+// Replay reports whether the run says again what another has said, so that
+// nothing of it may reach the outside (spec v2 replay.md §Suppression).
+func (r *Run) Replay() bool { return r.ForkMode == "replay" }
+
+// History reports whether the event at seq is nothing to tell anybody outside: the
+// run has inherited it, or says it again.
+func (r *Run) History(seq int64) bool { return r.Replay() || r.ForkMode != "" && seq < r.ForkSeq }
 
 // Append is one step of one run.
 type Append struct {
@@ -123,6 +151,9 @@ type Append struct {
 	// run of the tenant has this scope and a status that is not final.
 	Scope string
 	Alone bool
+
+	// Staged, when creating, says that the log begins with what Stage has written.
+	Staged bool
 
 	// Row is the run's row after the step: all of it when creating, else its
 	// changing part (Status, Seq, Epoch, Instance, StartedAt, CompletedAt,

@@ -1,10 +1,14 @@
 package webhook
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,25 +118,45 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestReplayIsNotDelivered: what a replay repeats is no news; a branch's events are.
+// TestReplayIsNotDelivered: what a replay says again is no news, nor what a fork has
+// inherited; a branch's own events are.
 func TestReplayIsNotDelivered(t *testing.T) {
-	mode := map[string]string{} // by run
-	forkMode = func(r *store.Run) string { return mode[r.ID.String()] }
-	t.Cleanup(func() { forkMode = func(*store.Run) string { return "" } })
 	l := newLab(t)
-	l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started"} })
+	l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started", "interrupt.requested"} })
+	l.cfg.Callback = func(_ context.Context, row store.Run, e *event.Event, _ string) ([]byte, error) { return Body(&row, e) }
 	w := l.work()
-	for _, m := range []string{"replay", "branch", ""} {
-		l.begin("acme", 1, func(s *run.State, a *store.Append) {
-			mode[a.Row.ID.String()] = m
+	var want, back []string
+	for _, tc := range []struct {
+		mode string
+		from int64
+		news bool
+	}{{"replay", 0, false}, {"replay", 1, false}, {"branch", 0, true}, {"branch", 1, true}, {"branch", 2, false}, {"", 0, true}} {
+		id := l.begin("acme", 2, func(s *run.State, a *store.Append) {
+			a.Row.ForkMode, a.Row.ForkSeq = tc.mode, tc.from
+			if tc.mode != "" {
+				a.Row.ForkSource = a.Row.ID
+			}
 			s.CallbackURL = l.world.http.URL + "/callback"
-			a.Events[0].Type = event.RunStarted
+			a.Events[0].Type, a.Events[1].Type = event.RunStarted, event.InterruptRequested
 		})
+		if tc.news {
+			for seq := tc.from; seq < 2; seq++ {
+				want = append(want, fmt.Sprintf("%s %d", id, seq))
+			}
+			back = append(back, id.String()+" 1")
+		}
 	}
 	l.idle(w)
-	got := l.world.calls("/a")
-	if len(got) != 2 || mode[got[0].run] == "replay" || mode[got[1].run] == "replay" {
-		t.Errorf("%d deliveries", len(got))
+	for path, want := range map[string][]string{"/a": want, "/callback": back} {
+		var got []string
+		for _, c := range l.world.calls(path) {
+			got = append(got, fmt.Sprintf("%s %d", c.run, c.seq))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s got %v, want %v", path, got, want)
+		}
 	}
 }
 
@@ -159,4 +183,60 @@ func TestStopCutsOffNothingThatCounts(t *testing.T) {
 	if err != nil || len(taken) != 1 || taken[0].Attempts != 0 || taken[0].Failures != 0 {
 		t.Errorf("left is %+v: %v", taken, err)
 	}
+}
+
+// brokenStore refuses to give deliveries away while it is full.
+type brokenStore struct {
+	store.Store
+	full  atomic.Bool
+	asked chan struct{}
+}
+
+type brokenDeliveries struct {
+	store.Deliveries
+	s *brokenStore
+}
+
+func (s *brokenStore) Deliveries() store.Deliveries { return brokenDeliveries{s.Store.Deliveries(), s} }
+
+func (d brokenDeliveries) Take(ctx context.Context, q store.TakeQuery) ([]store.Delivery, error) {
+	if !d.s.full.Load() {
+		return d.Deliveries.Take(ctx, q)
+	}
+	d.s.asked <- struct{}{}
+	return nil, errors.New("the disk is full")
+}
+
+// TestStoreThatFailsIsLeftAlone: a full disk is asked once a second, however much
+// there is to do, and what was due goes out when there is room again.
+func TestStoreThatFailsIsLeftAlone(t *testing.T) {
+	b := &brokenStore{asked: make(chan struct{}, 1000)}
+	l := newLab(t, func(c *Config) { b.Store, c.Store = c.Store, b })
+	b.full.Store(true)
+	l.subscribe("acme", "/hook")
+	l.begin("acme", 1)
+	l.work()
+	for range 3 {
+		l.until("the store is asked", func() bool {
+			l.clock.Advance(restFailed)
+			return len(b.asked) > 0
+		})
+		for len(b.asked) > 0 {
+			<-b.asked
+		}
+		// Whatever was under way when the clock stopped has come to its end after one
+		// more question at the most; news alone leads to none.
+		for range 50 {
+			l.outbox.wake()
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(b.asked); n > 1 {
+			t.Fatalf("asked %d times more while the clock stands", n)
+		}
+	}
+	b.full.Store(false)
+	l.until("the delivery", func() bool {
+		l.pass(restFailed)
+		return len(l.world.calls("/hook")) == 1
+	})
 }

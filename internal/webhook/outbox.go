@@ -6,7 +6,14 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/node"
 )
+
+// Seam is the way out by which events are delivered.
+var Seam = node.Seam{
+	Name: "fermata.webhooks", Kind: node.SeamWebhooks, BranchReFires: true,
+	GuardedBy: "webhook.Outbox: of a run in replay mode, and of what a fork has inherited, nothing is queued",
+}
 
 // Outbox says what leaves the host because of a step of a run (engine.Outbox).
 type Outbox struct{ hint chan struct{} }
@@ -16,15 +23,16 @@ func NewOutbox() *Outbox { return &Outbox{hint: make(chan struct{}, 1)} }
 
 // Fill adds to a step what goes out because of its events. s is the run after it.
 func (o *Outbox) Fill(s *run.State, a *store.Append) {
-	if len(a.Events) == 0 || !projectsOutward(&a.Row) {
+	events := news(a)
+	if len(events) == 0 {
 		return
 	}
-	a.Matcher = &matcher{events: a.Events, tags: s.Tags}
+	a.Matcher = &matcher{events: events, tags: s.Tags}
 	if s.CallbackURL == "" {
 		return
 	}
-	for i := range a.Events {
-		if e := &a.Events[i]; CalledBack(e.Type) {
+	for i := range events {
+		if e := &events[i]; CalledBack(e.Type) {
 			a.Queued = append(a.Queued, store.Queued{
 				Target: callbackTarget(s.ID.Opaque), URL: s.CallbackURL, First: e.Seq, Last: e.Seq, At: e.Time,
 			})
@@ -102,14 +110,9 @@ func CalledBack(t event.Type) bool { return t == event.InterruptRequested }
 // such an id, which holds no colon.
 func callbackTarget(run string) string { return "callback:" + run }
 
-// replayMode is the mode of a fork that repeats what has happened.
-const replayMode = "replay"
-
-// forkMode reads from a run's row in what mode it was forked; empty for a run that
-// was not.
-var forkMode = func(*store.Run) string { return "" }
-
-// projectsOutward reports whether the events of a run are news to the outside.
-// What a replay repeats is not; a branch's events are (spec v2 webhooks.md
-// §Replay). That is read from the run, never from an event.
-func projectsOutward(row *store.Run) bool { return forkMode(row) != replayMode }
+// news is the part of a step that is news to the outside: not what a replay says
+// again, nor what any fork has inherited; a branch's own events are (spec v2
+// webhooks.md §Replay). That is read from the run, never from an event.
+func news(a *store.Append) []event.Event {
+	return slices.DeleteFunc(slices.Clone(a.Events), func(e event.Event) bool { return a.Row.History(e.Seq) })
+}

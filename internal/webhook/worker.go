@@ -43,6 +43,9 @@ const (
 	dueBatch  = 256
 	// leaseSlack is how much longer a claim lasts than what it is taken for.
 	leaseSlack = 45 * time.Second
+	// restFailed is how long a store that has failed is left alone. It may be a disk
+	// that is full: asking on would fill what is left with complaints.
+	restFailed = time.Second
 	// stopWithin is how long an attempt under way may go on when the worker ends.
 	stopWithin = 2 * time.Second
 )
@@ -90,20 +93,24 @@ func (w *Worker) Run(ctx context.Context) {
 			recovered = err == nil
 			w.complain(ctx, "recovering deliveries failed", err)
 		}
-		full := w.start(ctx, work)
+		full, err := w.start(ctx, work)
+		if err != nil || !recovered {
+			w.restAfterFailure(ctx)
+			continue
+		}
 		w.rest(ctx, full)
 	}
 }
 
 // start takes what is due and there is room for, and reports whether something
 // was left for lack of it.
-func (w *Worker) start(ctx, work context.Context) (full bool) {
+func (w *Worker) start(ctx, work context.Context) (full bool, err error) {
 	for ctx.Err() == nil {
 		now := w.cfg.Clock.Now()
 		targets, err := w.cfg.Store.Deliveries().Due(ctx, now, w.room.crowded(), dueBatch)
 		if err != nil {
 			w.complain(ctx, "looking for deliveries failed", err)
-			return false
+			return false, err
 		}
 		var quotas []store.Quota
 		for _, t := range targets {
@@ -115,7 +122,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 			quotas = append(quotas, store.Quota{Tenant: t.Tenant, Target: t.ID, Limit: n})
 		}
 		if len(quotas) == 0 {
-			return full || w.room.packed()
+			return full || w.room.packed(), nil
 		}
 		taken, err := w.cfg.Store.Deliveries().Take(ctx, store.TakeQuery{
 			Instance: w.cfg.Instance(), Now: now, Until: w.leaseEnd(), Quotas: quotas,
@@ -123,7 +130,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 		w.room.settle(quotas, taken)
 		if err != nil {
 			w.complain(ctx, "taking deliveries failed", err)
-			return false
+			return false, err
 		}
 		for _, d := range taken {
 			w.lanes.Add(1)
@@ -134,7 +141,7 @@ func (w *Worker) start(ctx, work context.Context) (full bool) {
 			}()
 		}
 	}
-	return full
+	return full, nil
 }
 
 // leaseEnd is when what is taken now is due again if nobody settles it.
@@ -155,7 +162,7 @@ func (w *Worker) rest(ctx context.Context, full bool) {
 	wait := pollEvery
 	if !full {
 		if at, err := w.cfg.Store.Deliveries().NextDue(ctx); err == nil && !at.IsZero() {
-			// Never without a pause: a store that fails is not asked in a loop.
+			// Never without a pause, whatever the store says is due.
 			wait = min(wait, max(at.Sub(w.cfg.Clock.Now()), 5*time.Millisecond))
 		}
 	}
@@ -164,6 +171,14 @@ func (w *Worker) rest(ctx context.Context, full bool) {
 	case <-w.cfg.Outbox.hint:
 	case <-w.freed:
 	case <-w.cfg.Clock.After(wait):
+	}
+}
+
+// restAfterFailure waits whatever else happens: no hint makes a store better.
+func (w *Worker) restAfterFailure(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-w.cfg.Clock.After(restFailed):
 	}
 }
 

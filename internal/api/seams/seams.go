@@ -15,13 +15,13 @@ const Prefix = "/conformance/seams/"
 // API serves the seams of a host.
 type API struct {
 	host   *host.Host
-	keys   *identity.APIKeys
+	auth   identity.Authenticator
 	server *api.Server
 }
 
 // New makes the API. It is an http.Handler for the paths under Prefix.
-func New(h *host.Host, keys *identity.APIKeys, log *slog.Logger) *API {
-	a := &API{host: h, keys: keys}
+func New(h *host.Host, auth identity.Authenticator, log *slog.Logger) *API {
+	a := &API{host: h, auth: auth}
 	a.server = api.NewServer(a.routes(), api.Options{Log: log, MaxCalls: 64,
 		// No seam is an operation of the protocol: none has a version of it.
 		Version: func(http.ResponseWriter, *http.Request, *api.Route) error { return nil }})
@@ -81,7 +81,7 @@ type handler func(w http.ResponseWriter, r *api.Request, c identity.Caller) erro
 // as authenticates before anything about the request is looked at.
 func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
-		c, err := a.keys.Authenticate(r.Context(), r.Header.Get("Authorization"))
+		c, err := a.auth.Authenticate(r.Request)
 		if err != nil {
 			return err
 		}

@@ -16,8 +16,10 @@ import (
 // API serves the v2 wire over a host.
 type API struct {
 	host *host.Host
-	keys *identity.APIKeys
+	auth identity.Authenticator
 	log  *slog.Logger
+
+	resource *identity.Resource
 
 	server  *api.Server
 	openapi func() ([]byte, error)
@@ -26,7 +28,8 @@ type API struct {
 // Config is what an API is made of.
 type Config struct {
 	Host       *host.Host
-	Keys       *identity.APIKeys
+	Auth       identity.Authenticator
+	Resource   *identity.Resource // nil for a host without lanes of tokens
 	Log        *slog.Logger
 	Version    string // of the implementation
 	MaxCalls   int
@@ -35,9 +38,9 @@ type Config struct {
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, keys: c.Keys, log: c.Log}
+	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log}
 	a.server = api.NewServer(a.routes(), api.Options{
-		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate,
+		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate, Challenge: a.challenge,
 	})
 	a.openapi = sync.OnceValues(func() ([]byte, error) {
 		return openapi.Build(openapi.Info{Title: "fermata", Version: c.Version}, a.server.Table().Routes)
@@ -83,12 +86,11 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, ok := identity.FromContext(r.Context())
 		if !ok {
-			if len(r.Header.Values("Authorization")) > 1 {
-				// Which of them somebody in between has looked at, nobody knows.
-				return problem.New(problem.Unauthenticated, "send one Authorization header")
-			}
 			var err error
-			if c, err = a.keys.Authenticate(r.Context(), r.Header.Get("Authorization")); err != nil {
+			if c, err = a.auth.Authenticate(r.Request); err != nil {
+				if r.Header.Get("Authorization") != "" {
+					a.host.Unauthenticated(err)
+				}
 				return err
 			}
 		}

@@ -40,7 +40,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err != nil {
 		return err
 	}
-	page, err := a.host.Poll(r.Context(), c, id, after, time.Duration(timeout)*time.Second)
+	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, time.Now()))
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,14 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 			return err
 		}
 	}
-	return s.run(r.Context())
+	// What the credential allowed when the stream began ends with it. A follower
+	// comes back with a fresh one, and goes on behind what it has read.
+	ctx, stop := r.Context(), func() {}
+	if !c.Expires.IsZero() {
+		ctx, stop = context.WithDeadline(ctx, c.Expires)
+	}
+	defer stop()
+	return s.run(ctx)
 }
 
 // lastEventID reads the cursor of a resumed stream. It is exclusive, and may lie

@@ -48,7 +48,7 @@ func (a *API) once(w http.ResponseWriter, r *api.Request, c identity.Caller, h h
 	}
 	k := host.Keyed{Scope: r.Route.Scope, Endpoint: r.Endpoint(), Key: values[0], Digest: r.Digest(body, who(r, c)...)}
 	out, replayed, err := a.host.Once(r.Context(), c, k, func(ctx context.Context) (store.Outcome, error) {
-		return record(ctx, r, c, body, h)
+		return a.record(ctx, r, c, body, h)
 	})
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func who(r *api.Request, c identity.Caller) []string {
 
 // record calls a handler with a body that has been read already, and takes its
 // answer down. A refusal is taken down as the envelope it is answered with.
-func record(ctx context.Context, r *api.Request, c identity.Caller, body []byte, h handler) (store.Outcome, error) {
+func (a *API) record(ctx context.Context, r *api.Request, c identity.Caller, body []byte, h handler) (store.Outcome, error) {
 	again := *r
 	again.Request = r.WithContext(ctx)
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -78,7 +78,9 @@ func record(ctx context.Context, r *api.Request, c identity.Caller, body []byte,
 	refused := h(rec, &again, c)
 	if refused != nil {
 		rec = api.NewRecorder()
-		api.Fail(rec, problem.From(refused))
+		e := problem.From(refused)
+		a.challenge(rec.Header(), r.Request, e)
+		api.Fail(rec, e)
 	}
 	out, err := rec.Outcome()
 	if err != nil {

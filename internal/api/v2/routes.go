@@ -116,7 +116,10 @@ func (a *API) routes() []api.Route {
 		},
 	}
 	rs = append(rs, a.tokenRoutes()...)
+	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes()...)
+	rs = append(rs, a.auditRoutes(limit, cursor)...)
+	rs = append(rs, a.resourceRoutes()...)
 	if a.host.ServesWebhooks() {
 		rs = append(rs, a.webhookRoutes(limit, cursor)...)
 	}

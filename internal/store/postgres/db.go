@@ -76,15 +76,18 @@ func (s *Store) verdict(ctx context.Context, err error) error {
 var errUnknown = errors.New("whether it was written is not known")
 
 // tx executes fn in one transaction. fn may run more than once, each time in a fresh
-// transaction. If the outcome is not known the error is errUnknown, too.
+// transaction. What ctx has to be audited goes into it: every change but a step comes
+// by here, so none can be without. If the outcome is not known the error is errUnknown, too.
 func (s *Store) tx(ctx context.Context, fn func(q querier) error) error {
+	drafts := store.Drafts(ctx)
 	for try := 0; ; try++ {
 		if err := s.open(ctx); err != nil {
 			return err
 		}
-		committing, err := s.once(ctx, fn)
+		committing, err := s.once(ctx, drafts, fn)
 		switch {
 		case err == nil:
+			store.Keep(drafts)
 			return nil
 		case committing && broken(err):
 			return errors.Join(s.verdict(ctx, err), errUnknown)
@@ -95,12 +98,18 @@ func (s *Store) tx(ctx context.Context, fn func(q querier) error) error {
 	}
 }
 
-func (s *Store) once(ctx context.Context, fn func(q querier) error) (committing bool, err error) {
+func (s *Store) once(ctx context.Context, drafts []*store.Draft, fn func(q querier) error) (committing bool, err error) {
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
 		return false, err
 	}
-	if err := fn(tx); err != nil {
+	if err = fn(tx); err == nil && len(drafts) > 0 {
+		b := &pgx.Batch{}
+		if err = place(ctx, tx, b, drafts); err == nil {
+			err = tx.SendBatch(ctx, b).Close()
+		}
+	}
+	if err != nil {
 		// Not with ctx: a transaction that is not ended costs the connection.
 		end, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer done()
@@ -127,6 +136,7 @@ func (s *Store) sure(ctx context.Context, fn func(q querier) error, is func(q qu
 		if unknown {
 			var done bool
 			if e := s.read(ctx, func(q querier) (err error) { done, err = is(q); return err }); e == nil && done {
+				store.Keep(store.Drafts(ctx))
 				return nil
 			}
 		}

@@ -17,7 +17,7 @@ type runs struct{ s *Store }
 // runColumns are the columns that scanRun reads, in its order.
 const runColumns = `tenant, run_id, workflow, workflow_version, status, seq, epoch, instance, wake_at,
 	created_at, started_at, completed_at, current_node, parent_tenant, parent_id, parent_node,
-	notify, tags, owner, error, compensation`
+	notify, tags, owner, error, compensation, fork_mode, fork_tenant, fork_id, fork_seq, fork_options`
 
 func runFields(r *store.Run) []any {
 	return []any{
@@ -25,6 +25,7 @@ func runFields(r *store.Run) []any {
 		(*opt)(&r.Instance), (*stamp)(&r.WakeAt), (*stamp)(&r.CreatedAt), (*stamp)(&r.StartedAt), (*stamp)(&r.CompletedAt),
 		(*raw)(&r.CurrentNode), (*opt)(&r.Parent.Tenant), (*opt)(&r.Parent.Opaque), (*raw)(&r.ParentNode),
 		&r.Notify, &r.Tags, &r.Owner, &r.Error, (*opt)(&r.Compensation),
+		(*opt)(&r.ForkMode), (*opt)(&r.ForkSource.Tenant), (*opt)(&r.ForkSource.Opaque), &r.ForkSeq, &r.ForkOptions,
 	}
 }
 

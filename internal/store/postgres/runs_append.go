@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/segment"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -19,12 +20,13 @@ const (
 		ON CONFLICT (tenant, bucket) DO UPDATE SET turn = scope_turns.turn + 1`
 	activeInScope = `SELECT run_id FROM runs WHERE tenant = $1 AND scope = $2
 		AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`
-	// The id of a run that has expired is not given to another one. $23 wants the
+	// The id of a run that has expired is not given to another one. $28 wants the
 	// scope for itself.
 	insertRun = `INSERT INTO runs (` + runColumns + `, scope)
-		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+		$22, $23, $24, $25, $26, $27
 		WHERE NOT EXISTS (SELECT 1 FROM expired WHERE tenant = $1 AND run_id = $2)
-		AND NOT ($23 AND EXISTS (SELECT 1 FROM runs WHERE tenant = $1 AND scope = $22
+		AND NOT ($28 AND EXISTS (SELECT 1 FROM runs WHERE tenant = $1 AND scope = $27
 			AND status NOT IN ('completed', 'failed', 'cancelled')))
 		ON CONFLICT DO NOTHING`
 	updateRun = `UPDATE runs SET status = $5, seq = $6, epoch = $7, instance = $8, wake_at = $9,
@@ -163,7 +165,11 @@ func (o *rowOp) queue(b *pgx.Batch) {
 	b.Queue(insertRun, r.ID.Tenant, r.ID.Opaque, []byte(r.WorkflowID), []byte(r.WorkflowVersion), r.Status, r.Seq, r.Epoch,
 		optional(r.Instance), millis(r.WakeAt), millis(r.CreatedAt), millis(r.StartedAt), millis(r.CompletedAt),
 		[]byte(r.CurrentNode), optional(r.Parent.Tenant), optional(r.Parent.Opaque), []byte(r.ParentNode),
-		r.Notify, r.Tags, r.Owner, r.Error, optional(r.Compensation), scope, o.step.alone())
+		r.Notify, r.Tags, r.Owner, r.Error, optional(r.Compensation),
+		optional(r.ForkMode), optional(r.ForkSource.Tenant), optional(r.ForkSource.Opaque), r.ForkSeq, r.ForkOptions, scope, o.step.alone())
+	if o.step.Staged {
+		b.Queue(takeStaged, r.ID.Tenant, r.ID.Opaque, r.Seq+1-int64(len(o.step.Events)))
+	}
 }
 
 // done reads what became of a row and lets its request know.
@@ -174,9 +180,18 @@ func (o *rowOp) done(res pgx.BatchResults) error {
 		}
 	}
 	tag, err := res.Exec()
+	staged := int64(1)
+	if err == nil && o.step != nil && o.step.Create && o.step.Staged {
+		var took pgconn.CommandTag
+		took, err = res.Exec()
+		staged = took.RowsAffected()
+	}
 	switch {
 	case err != nil:
 		return err
+	case tag.RowsAffected() > 0 && staged == 0:
+		o.req.changed = true
+		o.req.err = fmt.Errorf("what is staged is not where the step begins: %w", store.ErrStale)
 	case tag.RowsAffected() > 0:
 		o.req.changed = true
 	case o.step == nil: // news that are old
@@ -194,10 +209,7 @@ func (o *rowOp) done(res pgx.BatchResults) error {
 // queue writes everything of a step but the row and what it sends out.
 func (s *step) queue(b *pgx.Batch) {
 	id := s.Row.ID
-	for i := range s.segments {
-		g := &s.segments[i]
-		b.Queue(insertSegment, id.Tenant, id.Opaque, g.Seq, g.N, g.Body, g.Sealed, s.mark)
-	}
+	queueSegments(b, id, s.segments, s.mark)
 	queueInterrupts(b, s.Append)
 	if s.Tell != "" {
 		b.Queue(tell, id.Tenant, id.Opaque, s.Tell)

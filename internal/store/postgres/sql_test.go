@@ -74,7 +74,7 @@ var hostTables = []string{"instances", "keys", "secrets", "retention_clock", "fe
 var acrossTenants = []string{
 	"lostRuns", "dueRuns", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
 	"lostTargets", "lostEntries", "purgeRecords", "purgeEffects", "purgeAttempts", "purgeLetters", "selectPending", "forgetExpired",
-	"takeTold", "dropTold", "selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
+	"takeTold", "dropTold", "oldestStaged", "selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
 }
 
 // TestStatementsAreShared holds the SQL to what PostgreSQL, CockroachDB, YugabyteDB
@@ -141,9 +141,9 @@ func TestPlans(t *testing.T) {
 	c := pgtest.Shared(t)
 	err := c.Exec(t.Context(), db, `
 		INSERT INTO runs (tenant, run_id, workflow, workflow_version, status, seq, epoch, instance, wake_at, created_at, completed_at,
-			current_node, parent_node, notify)
+			current_node, parent_node, notify, fork_seq)
 		SELECT 't' || n % 50, 'r' || lpad(n::text, 8, '0'), 'w', '1', CASE WHEN n % 100 = 0 THEN 'running' WHEN n % 100 = 1 THEN 'waiting-external' ELSE 'completed' END,
-			1, 1, CASE WHEN n % 100 = 0 THEN 'i' || n % 3 END, CASE WHEN n % 100 = 1 THEN n END, n, CASE WHEN n % 100 > 1 THEN n END, '', '', false
+			1, 1, CASE WHEN n % 100 = 0 THEN 'i' || n % 3 END, CASE WHEN n % 100 = 1 THEN n END, n, CASE WHEN n % 100 > 1 THEN n END, '', '', false, 0
 		FROM generate_series(1, 50000) n;
 		INSERT INTO events (tenant, run_id, seq, n, body, mark) SELECT tenant, run_id, s, 1, '{}', 0 FROM runs, generate_series(0, 2) s;
 		INSERT INTO checkpoints (tenant, run_id, seq, state) SELECT tenant, run_id, 1, '{}' FROM runs WHERE seq % 2 = 1;

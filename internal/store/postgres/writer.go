@@ -34,6 +34,7 @@ type request struct {
 	steps   []step
 	settled []store.Settled
 	size    int
+	drafts  []*store.Draft // audit entries that become durable with it
 
 	state atomic.Int32
 	done  chan error
@@ -83,17 +84,25 @@ func (w *writer) close() {
 // submit has a request written and returns its durable outcome. A request whose ctx
 // ends before it was taken is not executed.
 func (w *writer) submit(ctx context.Context, r *request) error {
+	r.drafts = store.Drafts(ctx)
 	if err := w.enqueue(ctx, r); err != nil {
 		return err
 	}
 	select {
 	case err := <-r.done:
+		if err == nil {
+			store.Keep(r.drafts)
+		}
 		return err
 	case <-ctx.Done():
 		if r.state.CompareAndSwap(waiting, abandoned) {
 			return ctx.Err()
 		}
-		return <-r.done
+		err := <-r.done
+		if err == nil {
+			store.Keep(r.drafts)
+		}
+		return err
 	}
 }
 
@@ -291,11 +300,20 @@ func (t *writing) readRows(res pgx.BatchResults, tenants []string, turns int, op
 // rest writes everything else and commits.
 func (t *writing) rest(ctx context.Context) (committing bool, err error) {
 	b := &pgx.Batch{}
+	var drafts []*store.Draft
 	for _, r := range t.batch {
 		for i := range r.steps {
 			if r.err == nil {
 				r.steps[i].queue(b)
 			}
+		}
+		if r.err == nil {
+			drafts = append(drafts, r.drafts...)
+		}
+	}
+	if len(drafts) > 0 {
+		if err := place(ctx, t.q, b, drafts); err != nil {
+			return false, err
 		}
 	}
 	queueDeliveries(b, t.out)

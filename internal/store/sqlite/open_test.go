@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,8 +86,8 @@ func TestMigrationsAreNumbered(t *testing.T) {
 	}
 	for i, f := range files {
 		number, _, _ := strings.Cut(filepath.Base(f), "_")
-		if want := "000" + string(rune('1'+i)); number != want {
-			t.Errorf("%s is number %d", f, i+1)
+		if want := fmt.Sprintf("%04d", i+1); number != want {
+			t.Errorf("%s is not number %s", f, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ type runs struct{ s *Store }
 // runColumns are the columns that scanRun reads, in its order.
 const runColumns = `tenant, run_id, workflow, workflow_version, status, seq, epoch, instance, wake_at,
 	created_at, started_at, completed_at, current_node, parent_tenant, parent_id, parent_node,
-	notify, tags, owner, error, compensation`
+	notify, tags, owner, error, compensation, fork_mode, fork_tenant, fork_id, fork_seq, fork_options`
 
 func scanRun(r *row) store.Run {
 	var run store.Run
@@ -37,6 +37,11 @@ func scanRun(r *row) store.Run {
 	run.Owner = r.blob()
 	run.Error = r.blob()
 	run.Compensation = r.text()
+	run.ForkMode = r.text()
+	run.ForkSource.Tenant = r.text()
+	run.ForkSource.Opaque = r.text()
+	run.ForkSeq = r.int()
+	run.ForkOptions = r.blob()
 	return run
 }
 
@@ -52,7 +57,7 @@ func scanRuns(q *query) ([]store.Run, error) {
 
 const (
 	insertRun = `INSERT INTO runs (` + runColumns + `, scope)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	activeInScope = `SELECT run_id FROM runs WHERE tenant = ? AND scope = ?
 		AND status NOT IN ('completed', 'failed', 'cancelled') LIMIT 1`
 	updateRun = `UPDATE runs SET status = ?, seq = ?, epoch = ?, instance = ?, wake_at = ?,
@@ -87,9 +92,14 @@ func putRun(c *conn, a *store.Append) error {
 			text(r.WorkflowID).text(r.WorkflowVersion).text(r.Status).int(r.Seq).int(r.Epoch).
 			optional(r.Instance).time(r.WakeAt).time(r.CreatedAt).time(r.StartedAt).time(r.CompletedAt).
 			text(r.CurrentNode).optional(r.Parent.Tenant).optional(r.Parent.Opaque).text(r.ParentNode).
-			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).optional(r.Compensation).optional(a.Scope).change()
+			bool(r.Notify).blob(r.Tags).blob(r.Owner).blob(r.Error).optional(r.Compensation).
+			optional(r.ForkMode).optional(r.ForkSource.Tenant).optional(r.ForkSource.Opaque).int(r.ForkSeq).blob(r.ForkOptions).
+			optional(a.Scope).change()
 		if err == nil && n == 0 {
 			return store.ErrExists
+		}
+		if err == nil && a.Staged {
+			return unstageFor(c, a)
 		}
 		return err
 	}

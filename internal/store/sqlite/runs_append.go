@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/segment"
 )
@@ -78,13 +79,8 @@ func writeSteps(c *conn, h *hooks, steps []step) error {
 // write writes everything of a step but the row.
 func (s *step) write(c *conn, h *hooks) error {
 	id := s.Row.ID
-	for i := range s.segments {
-		g := &s.segments[i]
-		err := c.prep(insertSegment).text(id.Tenant).text(id.Opaque).
-			int(g.Seq).int(int64(g.N)).blob(g.Body).blob(g.Sealed).run()
-		if err != nil {
-			return fmt.Errorf("events from %d: %w", g.Seq, err)
-		}
+	if err := putSegments(c, id, s.segments); err != nil {
+		return err
 	}
 	if err := putInterrupts(c, s.Append); err != nil {
 		return err
@@ -99,6 +95,18 @@ func (s *step) write(c *conn, h *hooks) error {
 		}
 	}
 	return settle(c, s.Settled)
+}
+
+func putSegments(c *conn, id ids.Run, segments []segment.Segment) error {
+	for i := range segments {
+		g := &segments[i]
+		err := c.prep(insertSegment).text(id.Tenant).text(id.Opaque).
+			int(g.Seq).int(int64(g.N)).blob(g.Body).blob(g.Sealed).run()
+		if err != nil {
+			return fmt.Errorf("events from %d: %w", g.Seq, err)
+		}
+	}
+	return nil
 }
 
 // full turns no bytes into an empty value, for columns that must have one.

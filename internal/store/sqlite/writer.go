@@ -77,8 +77,26 @@ func (w *writer) close() error {
 
 // submit has do executed and returns its durable outcome. size is roughly what
 // it writes, in bytes. A request whose ctx ends before it was taken is not
-// executed.
+// executed. What ctx has to be audited goes into the same transaction: every
+// change comes by here, so none can be without.
 func (w *writer) submit(ctx context.Context, size int, do func(c *conn) error) error {
+	drafts := store.Drafts(ctx)
+	if len(drafts) == 0 {
+		return w.send(ctx, size, do)
+	}
+	err := w.send(ctx, size+len(drafts)<<10, func(c *conn) error {
+		if err := do(c); err != nil {
+			return err
+		}
+		return place(c, drafts)
+	})
+	if err == nil {
+		store.Keep(drafts)
+	}
+	return err
+}
+
+func (w *writer) send(ctx context.Context, size int, do func(c *conn) error) error {
 	r := &request{do: do, size: size, done: make(chan error, 1)}
 	if err := w.enqueue(ctx, r); err != nil {
 		return err

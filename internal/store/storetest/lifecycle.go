@@ -70,6 +70,7 @@ func (e *env) every(ctx context.Context, l *log) map[string]error {
 	keep("Unsettled", err)
 	e.everyRecord(ctx, keep)
 	e.everyEffect(ctx, l.row.ID, keep)
+	e.everyAudit(ctx, keep)
 	e.everyRetention(ctx, id, keep)
 	keep("Deregister", o.Deregister(ctx, "host-1"))
 

@@ -69,6 +69,7 @@ func (e *env) gone(l *log, at time.Time) {
 	a.Create, a.Row.Seq = true, 0
 	a.Events[0].Seq = 0
 	e.fails(r.Append(e.ctx, a), store.ErrExists)
+	e.fails(r.Stage(e.ctx, id, at, a.Events), store.ErrExists)
 }
 
 func expiredRuns(e *env) {

@@ -36,6 +36,13 @@ func Run(t *testing.T, open Open) {
 		{"steps of several runs", stepsOfSeveralRuns},
 		{"checkpoints", checkpoints},
 
+		{"fork rows", forkRows},
+		{"staged logs", stagedLogs},
+		{"staged again", stagedAgain},
+		{"staged alone", stagedAlone},
+		{"staged malformed", stagedMalformed},
+		{"unstaging", unstaging},
+
 		{"every cursor", everyCursor},
 		{"pages by count", pagesByCount},
 		{"pages by size", pagesBySize},
@@ -68,6 +75,11 @@ func Run(t *testing.T, open Open) {
 		{"workflow delete", workflowDelete},
 		{"keys", keys},
 		{"secrets", secrets},
+
+		{"audit chains", auditChains},
+		{"audited changes", auditedChanges},
+		{"audit race", auditRace},
+		{"audit checkpoints", auditCheckpoints},
 
 		{"idempotency records", idempotencyRecords},
 		{"idempotency release", idempotencyRelease},

@@ -33,6 +33,11 @@ CREATE TABLE runs (
     owner            bytea,
     error            bytea,
     compensation     text COLLATE "C",
+    fork_mode        text COLLATE "C",
+    fork_tenant      text COLLATE "C",
+    fork_id          text COLLATE "C",
+    fork_seq         bigint NOT NULL,
+    fork_options     bytea,
     scope            bytea,
     PRIMARY KEY (tenant, run_id)
 );
@@ -298,3 +303,56 @@ CREATE TABLE dead_letters (
 );
 
 CREATE INDEX dead_letters_expires ON dead_letters (expires_at);
+
+-- Logs of which no run has come yet: their segments are in events, and n counts
+-- the events there.
+CREATE TABLE staged (
+    tenant     text COLLATE "C" NOT NULL,
+    run_id     text COLLATE "C" NOT NULL,
+    n          bigint NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant, run_id)
+);
+
+CREATE INDEX staged_created ON staged (created_at);
+
+-- The audit log. tenant is the chain: a tenant, or :host. body is the canonical
+-- entry. No statement of this program changes one.
+CREATE TABLE audit_entries (
+    tenant text COLLATE "C" NOT NULL,
+    seq    bigint NOT NULL,
+    body   bytea NOT NULL,
+    PRIMARY KEY (tenant, seq)
+);
+
+-- Where each chain ends, how far it is anchored, and since when an entry waits to be.
+CREATE TABLE audit_heads (
+    tenant   text COLLATE "C" NOT NULL PRIMARY KEY,
+    seq      bigint NOT NULL,
+    hash     text COLLATE "C" NOT NULL,
+    anchored bigint NOT NULL,
+    waiting  bigint
+);
+
+CREATE INDEX audit_heads_waiting ON audit_heads (tenant) WHERE waiting IS NOT NULL;
+
+CREATE TABLE audit_checkpoints (
+    tenant    text COLLATE "C" NOT NULL,
+    seq       bigint NOT NULL,
+    id        text COLLATE "C" NOT NULL,
+    since     bigint NOT NULL,
+    root      text COLLATE "C" NOT NULL,
+    key_id    text COLLATE "C" NOT NULL,
+    signature text COLLATE "C" NOT NULL,
+    at        text COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant, seq)
+);
+
+CREATE TABLE audit_cuts (
+    tenant    text COLLATE "C" NOT NULL PRIMARY KEY,
+    seq       bigint NOT NULL,
+    hash      text COLLATE "C" NOT NULL,
+    key_id    text COLLATE "C" NOT NULL,
+    signature text COLLATE "C" NOT NULL,
+    at        text COLLATE "C" NOT NULL
+);
