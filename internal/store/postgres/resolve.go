@@ -70,17 +70,14 @@ func (r *request) isThere(ctx context.Context, q querier) (bool, error) {
 		there, err := one(ctx, q, selectMark, []any{s.Row.ID.Tenant, s.Row.ID.Opaque, s.segments[0].Seq}, &mark)
 		return there && mark == s.mark, err
 	}
-	for i := range r.steps {
-		want := &r.steps[i].Row
-		is, err := getRun(ctx, q, want.ID)
-		if errors.Is(err, store.ErrNotFound) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		return is.Epoch == want.Epoch && is.Seq == want.Seq && is.Status == want.Status &&
-			is.Instance == want.Instance && is.WakeAt.UnixMilli() == want.WakeAt.UnixMilli(), nil
+	if len(r.steps) == 0 {
+		return false, nil
 	}
-	return false, nil
+	want := &r.steps[0].Row
+	is, err := getRun(ctx, q, want.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && is.Epoch == want.Epoch && is.Seq == want.Seq && is.Status == want.Status &&
+		is.Instance == want.Instance && is.WakeAt.UnixMilli() == want.WakeAt.UnixMilli(), err
 }
