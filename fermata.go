@@ -222,6 +222,8 @@ type Host struct {
 	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
+	clock    clock.Shared
+	timing   *background
 }
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
@@ -273,7 +275,11 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if h.store, err = openStore(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if err := h.assemble(ctx); err != nil {
+	err = h.agree(ctx)
+	if err == nil {
+		err = h.assemble(ctx)
+	}
+	if err != nil {
 		h.store.Close() //nolint:errcheck // the first failure counts
 		return nil, err
 	}
@@ -287,14 +293,14 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
-	secret, err := host.MaskSecret(ctx, h.store.Secrets(), clock.System{}.Now())
+	secret, err := host.MaskSecret(ctx, h.store.Secrets(), h.clock.Now())
 	if err != nil {
 		return err
 	}
 	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
 		LeaseTTL: cfg.Lease,
-		Store:    h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
+		Store:    h.store, Catalog: h.catalog, Clock: &h.clock, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret,
 		CheckInterrupt: func(payload []byte) error {
@@ -304,7 +310,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.worker = webhook.NewWorker(webhook.Config{
-		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger,
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
@@ -320,6 +326,7 @@ func (h *Host) assemble(ctx context.Context) error {
 		return fmt.Errorf("fermata: %w", err)
 	}
 	hc := host.Config{
+		Clock: &h.clock,
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
@@ -365,7 +372,7 @@ func (h *Host) bootstrap(ctx context.Context) error {
 		h.firstKey = key
 	}
 	grants := identity.Grants{Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
-	now := clock.System{}.Now()
+	now := h.clock.Now()
 	ctx = host.Bootstrapping(ctx, DefaultTenant, identity.KeyID(key), now)
 	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now)
 	if errors.Is(err, store.ErrExists) { // another replica, which begins at the same time
@@ -413,6 +420,7 @@ func (h *Host) Start(ctx context.Context) error {
 	h.sweeper = begin(h.host.Sweep)
 	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
+	h.timing = begin(h.keepTime)
 	return nil
 }
 
@@ -422,6 +430,7 @@ func (h *Host) Start(ctx context.Context) error {
 func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
+	h.timing.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()
