@@ -24,12 +24,11 @@ const agreeEvery = 30 * time.Second
 // agree sets the host's clock by the database's, where several hosts share one: what
 // one of them puts off, another one must find due at the same moment.
 func (h *Host) agree(ctx context.Context) error {
-	shared, ok := h.store.(store.Replicas)
-	if !ok {
+	if h.shared == nil {
 		return nil
 	}
 	before := time.Now()
-	said, err := shared.Now(ctx)
+	said, err := h.shared.Now(ctx)
 	if after := time.Now(); err == nil && after.Sub(before) < time.Second {
 		h.clock.Agree(before, said, after)
 	}
@@ -39,7 +38,7 @@ func (h *Host) agree(ctx context.Context) error {
 // keepTime agrees again and again. A database that cannot be asked leaves the clock
 // as it is.
 func (h *Host) keepTime(ctx context.Context) {
-	if _, ok := h.store.(store.Replicas); !ok {
+	if h.shared == nil {
 		return
 	}
 	for {

@@ -33,10 +33,13 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/vault"
 	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
 	"github.com/fermata-run/fermata/schema"
@@ -88,6 +91,21 @@ type Config struct {
 	// BootstrapGroups and BootstrapRoles are what the holder of the first key
 	// belongs to, and whoever calls through Client.
 	BootstrapGroups, BootstrapRoles []string
+
+	// MasterKeyFile is the file of the key that opens what is secret in the data
+	// folder; master.key in that folder if it is empty. It is made on the first
+	// start. More keys in it, behind the first, still open what they have sealed.
+	MasterKeyFile string
+
+	// MasterKey is the key itself, and MasterKeys a service that holds it: the first
+	// one wraps, all of them unwrap. At most one of the three is given.
+	MasterKey  string
+	MasterKeys func(ctx context.Context) ([]MasterKey, error)
+
+	// CredentialsDir is a folder of secrets that credentials may name as the store
+	// file: one folder for each tenant. CredentialSources are further stores, by name.
+	CredentialsDir    string
+	CredentialSources map[string]CredentialSource
 
 	// Members, if set, says what a party belongs to, whenever an answer to a gate
 	// is judged; without it a party belongs to what its API key says. An error lets
@@ -207,6 +225,8 @@ type Host struct {
 	cfg      Config
 	catalog  *catalog
 	store    store.Store
+	vault    *vault.Vault
+	redact   *redact.Redactor
 	egress   *egress.Guard
 	engine   *engine.Engine
 	host     *host.Host
@@ -222,6 +242,7 @@ type Host struct {
 	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
+	shared   store.Replicas // nil if the store belongs to this process
 	clock    clock.Shared
 	timing   *background
 }
@@ -247,12 +268,14 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	secrets := newRedactor(&cfg)
+	cfg.Logger = slog.New(redact.Handler(cfg.Logger.Handler(), secrets))
 	trust, err := egressTrust(cfg.EgressCAFile)
 	if err != nil {
 		return nil, err
 	}
 	h := &Host{
-		cfg: cfg, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
+		cfg: cfg, redact: secrets, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
@@ -272,15 +295,19 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
 		return nil, fmt.Errorf("fermata: %w", err)
 	}
-	if h.store, err = openStore(ctx, cfg); err != nil {
+	db, err := openStore(ctx, cfg)
+	if err != nil {
 		return nil, err
 	}
+	h.shared, _ = db.(store.Replicas)
 	err = h.agree(ctx)
 	if err == nil {
-		err = h.assemble(ctx)
+		if h.store, err = h.sealed(ctx, db); err == nil {
+			err = h.assemble(ctx)
+		}
 	}
 	if err != nil {
-		h.store.Close() //nolint:errcheck // the first failure counts
+		db.Close() //nolint:errcheck // the first failure counts
 		return nil, err
 	}
 	return h, nil
@@ -299,10 +326,14 @@ func (h *Host) assemble(ctx context.Context) error {
 	}
 	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
-		LeaseTTL: cfg.Lease,
-		Store:    h.store, Catalog: h.catalog, Clock: &h.clock, Log: cfg.Logger, Limits: lim,
+		LeaseTTL: cfg.Lease, Replicas: h.shared,
+		Store: h.store, Catalog: h.catalog, Clock: &h.clock, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
-		Quick: h.catalog.quick, MaskSecret: secret,
+		Quick: h.catalog.quick, MaskSecret: secret, Redact: h.redact,
+		// No node runs before the host that it serves is there.
+		Resolve: func(ctx context.Context, owner event.Owner, id ids.Run, ref node.CredentialRef) (engine.Credential, error) {
+			return h.host.ResolveCredential(ctx, owner, id, ref)
+		},
 		CheckInterrupt: func(payload []byte) error {
 			return schema.Validate("suspend-request", payload)
 		},
@@ -310,7 +341,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	bounds := host.DefaultLimits()
 	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.worker = webhook.NewWorker(webhook.Config{
-		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger,
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger, Redact: h.redact,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
@@ -331,11 +362,12 @@ func (h *Host) assemble(ctx context.Context) error {
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
+		Webhooks:    host.Webhooks{Worker: h.worker, Egress: h.hooks},
+		Credentials: host.Credentials{Vault: h.vault, Sources: cfg.sources()}, Redact: h.redact,
 		Audit: host.Audit{
 			Entries: cfg.Audit.CheckpointEntries, Interval: cfg.Audit.CheckpointInterval, Retention: cfg.Audit.Retention,
 			Runs: cfg.Audit.Runs, Operator: DefaultTenant,
 		},
-		Webhooks: host.Webhooks{Worker: h.worker, Egress: h.hooks},
 	}
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
@@ -348,7 +380,7 @@ func (h *Host) assemble(ctx context.Context) error {
 		return err
 	}
 	h.api = v2.New(v2.Config{
-		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
 		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
 	})
 	if cfg.ConformanceSeams {

@@ -17,12 +17,17 @@ import (
 // FERMATA_TEST_BACKEND=postgres each of them has a database of its own.
 func onPostgres() bool { return os.Getenv("FERMATA_TEST_BACKEND") == "postgres" }
 
+var testMasterKey = fermata.NewMasterKey()
+
 // backend puts a host under test on the backend that was asked for.
 func backend(t testing.TB, cfg *fermata.Config) {
 	t.Helper()
 	if onPostgres() && cfg.Store == "" {
 		cfg.Store = pgtest.Database(t, cfg.DataDir)
 		cfg.StoreConnections = 8
+	}
+	if cfg.Store != "" && cfg.MasterKey == "" && cfg.MasterKeyFile == "" && cfg.MasterKeys == nil {
+		cfg.MasterKey = testMasterKey
 	}
 }
 

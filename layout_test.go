@@ -21,10 +21,10 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/redact"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store", "internal/store/segment"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
@@ -43,6 +43,8 @@ var narrower = []struct {
 	{pkg: "internal/clock", onlyFrom: []string{}},
 	{pkg: "internal/ids", onlyFrom: []string{}},
 	{pkg: "internal/relax", onlyFrom: []string{}},
+	{pkg: "internal/redact", onlyFrom: []string{}},
+	{pkg: "internal/vault", onlyBy: []string{"", "internal/host"}, onlyFrom: []string{"internal/clock", "internal/store"}},
 	{pkg: "node", onlyFrom: []string{}},
 	{pkg: "client", onlyFrom: []string{}},
 	{pkg: "conformance", onlyFrom: []string{"schema"}},

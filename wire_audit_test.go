@@ -29,13 +29,14 @@ var auditActions = map[string]string{
 	"operateCompensation":     "compensation.start",
 	"putWorkflow":             "workflow.register",
 	"deleteWorkflow":          "workflow.delete",
-	"registerWebhook":         "webhook.register",
-	"unregisterWebhook":       "webhook.delete",
-	"rotateWebhookSecret":     "webhook.rotate-secret",
-	"enableWebhook":           "webhook.enable",
-	"createKey":               "key.create",
-	"rotateTokenKey":          "token-key.rotate",
-	"rotateAuditKey":          "audit-key.rotate",
+	"createCredential":        "credential.create", "rotateCredential": "credential.rotate", "deleteCredential": "credential.delete", "rotateVault": "vault.rotate",
+	"registerWebhook":     "webhook.register",
+	"unregisterWebhook":   "webhook.delete",
+	"rotateWebhookSecret": "webhook.rotate-secret",
+	"enableWebhook":       "webhook.enable",
+	"createKey":           "key.create",
+	"rotateTokenKey":      "token-key.rotate",
+	"rotateAuditKey":      "audit-key.rotate",
 }
 
 // notMutations change nothing although their method is not GET.
@@ -86,6 +87,13 @@ func TestWireEveryMutationIsAudited(t *testing.T) {
 	calls["issueInterruptToken"] = func(s *server) (string, any) {
 		return "/host/fermata/runs/" + seg(s.run("g")) + "/interrupts/ok/tokens", nil
 	}
+	calls["createCredential"] = func(*server) (string, any) {
+		return "/host/fermata/credentials", map[string]any{"secret": "a-secret-of-this-test", "audiences": []string{"api.example.com"}}
+	}
+	calls["rotateCredential"] = func(s *server) (string, any) {
+		return "/host/fermata/credentials/" + s.credential(map[string]any{"secret": "a-secret-of-this-test"}) + ":rotate", map[string]any{"secret": "another-secret-of-this-test"}
+	}
+	calls["rotateVault"] = func(*server) (string, any) { return "/host/fermata/vault:rotate", map[string]any{"dataKeys": true} }
 	calls["createKey"] = func(*server) (string, any) {
 		return "/host/fermata/keys", map[string]any{"name": "n", "scopes": []string{"runs:read"}}
 	}

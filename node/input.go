@@ -69,6 +69,13 @@ type Services struct {
 	// not be repeated. It is nil for a pure node.
 	Effect func(ctx context.Context, e Effect, do Perform) (json.RawMessage, error)
 
+	// Credential resolves a credential that the node's config names in one of the
+	// type's Credentials. It fails with credential_not_found, credential_forbidden
+	// or credential_scope_unsupported. Whatever it returns is kept out of the run:
+	// its material is masked in everything the call gives back. It is nil for a pure
+	// node.
+	Credential func(ctx context.Context, ref CredentialRef) (*Credential, error)
+
 	// Chunk streams a piece of output to the run's subscribers at once. last
 	// marks the end. It is nil for a pure node.
 	Chunk func(text string, last bool) error

@@ -114,6 +114,36 @@ func (r Result) keep(state any) Result {
 
 // The accessors below are for the host.
 
+// Rewritten is r with every text of it passed through text, and every JSON value
+// through value: for the host, which keeps secrets out of what it records.
+func (r Result) Rewritten(text func(string) string, value func(json.RawMessage) json.RawMessage) Result {
+	values := func(m map[string]json.RawMessage) map[string]json.RawMessage {
+		if m == nil {
+			return nil
+		}
+		out := make(map[string]json.RawMessage, len(m))
+		for k, v := range m {
+			out[text(k)] = value(v)
+		}
+		return out
+	}
+	r.outputs, r.state = values(r.outputs), value(r.state)
+	if r.interrupt != nil {
+		i := *r.interrupt
+		i.Key, i.Data, i.ResumeSchema = text(i.Key), value(i.Data), value(i.ResumeSchema)
+		r.interrupt = &i
+	}
+	if r.children != nil {
+		list := make([]Child, len(r.children))
+		for i, c := range r.children {
+			c.Key, c.Inputs = text(c.Key), values(c.Inputs)
+			list[i] = c
+		}
+		r.children = list
+	}
+	return r
+}
+
 // Kind says which result r is.
 func (r Result) Kind() Kind { return r.kind }
 

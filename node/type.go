@@ -53,6 +53,11 @@ type Type struct {
 	// leaves the host, unless the workflow says otherwise for a node.
 	Sensitive []string
 
+	// Credentials names the members of the config that hold a CredentialRef. Only
+	// what one of them names can be had from Services.Credential: neither an input
+	// port nor anything a run brings along chooses a credential.
+	Credentials []string
+
 	// Seams are the ways by which the node's effects leave the host. A type that
 	// calls out declares each of them: what is not declared is not let out.
 	Seams []Seam

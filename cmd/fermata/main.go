@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, NewMasterKey: fermata.NewMasterKey, CreateKey: fermata.CreateKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -44,6 +44,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
+		MasterKeyFile: cfg.MasterKeyFile, MasterKey: cfg.MasterKey, CredentialsDir: cfg.CredentialsDir,
 		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,
 		Audit: fermata.Audit{
 			CheckpointEntries: cfg.AuditEntries, CheckpointInterval: cfg.AuditInterval, Retention: cfg.AuditRetention, Runs: cfg.AuditRuns,

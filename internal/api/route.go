@@ -30,6 +30,10 @@ type Route struct {
 	AnyQuery bool
 	Ignored  []string
 
+	// ShowsSecret marks operations whose answer holds a secret that is meant for
+	// the caller and nobody else.
+	ShowsSecret bool
+
 	Query   []Param
 	Headers []Param
 	Body    *Body            // nil for an operation without a request body

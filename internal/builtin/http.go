@@ -38,9 +38,11 @@ func httpRequest(guard *egress.Guard) node.Type {
 			`"maxResponseBytes":{"type":"integer","minimum":1,"maximum":4194304},` +
 			`"followRedirects":{"type":"boolean"},"retryOn5xx":{"type":"boolean"},` +
 			`"idempotencyKey":{"type":"string","maxLength":512},"operation":{"type":"string","maxLength":512},` +
+			credentialSchema + `,` +
 			`"idempotencyHeader":{"type":"string","maxLength":128},"onUnknownOutcome":{"enum":["repeat","fail"]},` +
 			`"expectStatus":` + expectSchema),
-		Check: checkHTTP(guard),
+		Check:       checkHTTP(guard),
+		Credentials: []string{"credential"},
 		Seams: []node.Seam{{
 			Name: httpSeam, Kind: node.SeamHTTP, BranchReFires: true,
 			GuardedBy: "the guard of internal/egress: every request and every dial asks whether its run may have effects",
@@ -60,6 +62,10 @@ func (r *requester) run(ctx context.Context, in *node.Input) (node.Result, error
 	cfg.Body = member(in, "body")
 	plan, err := cfg.plan()
 	if err != nil {
+		return node.Result{}, err
+	}
+	plan.in = in
+	if plan.credential, err = readCredential(in, &cfg); err != nil {
 		return node.Result{}, err
 	}
 	resp, err := r.ask(ctx, in, plan)
@@ -125,6 +131,7 @@ func unexpectedStatus(status int, retry5xx bool) error {
 // plan is a call that has been checked.
 type plan struct {
 	cfg      *httpConfig
+	in       *node.Input
 	method   string
 	url      string
 	body     []byte
@@ -133,6 +140,8 @@ type plan struct {
 	retry5xx bool
 	unknown  node.InDoubt
 	expects  func(status int) bool
+
+	credential *credentialConfig // nil for none
 }
 
 func (cfg *httpConfig) plan() (*plan, error) {
@@ -183,6 +192,9 @@ func checkHTTP(guard *egress.Guard) func(node.CheckContext) error {
 			cfg.URL = "https://port.invalid/" // a port must bring the URL
 		}
 		plan, err := cfg.plan()
+		if err == nil {
+			_, err = readCredential(&node.Input{Config: c.Config}, &cfg)
+		}
 		if err != nil || missing {
 			return err
 		}

@@ -63,6 +63,13 @@ func (r *requester) exchange(ctx context.Context, p *plan, key string, s *sendin
 	if key != "" && !p.cfg.ownKey() {
 		limited = egress.Carrying(limited, p.cfg.header())
 	}
+	if p.credential != nil {
+		with, err := p.credential.attach(limited, p.in)
+		if err != nil {
+			return nil, err
+		}
+		limited = with
+	}
 	req, err := p.request(limited, key)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/redact"
 	"golang.org/x/term"
 )
 
@@ -16,6 +17,9 @@ type app struct {
 	env   Env
 	ran   bool // a command was found and begun
 	lines *lineReader
+
+	// secrets knows what this invocation was given that nothing it prints may hold.
+	secrets *redact.Redactor
 }
 
 func newApp(env Env) *app {
@@ -43,7 +47,11 @@ func newApp(env Env) *app {
 	if env.Version == "" {
 		env.Version = "unknown"
 	}
-	return &app{env: env, lines: &lineReader{in: env.Stdin}}
+	a := &app{env: env, lines: &lineReader{in: env.Stdin}, secrets: redact.New()}
+	for _, name := range []string{"FERMATA_API_KEY", "FERMATA_MASTER_KEY", "FERMATA_BOOTSTRAP_KEY"} {
+		a.secrets.Know("", name, env.Getenv(name))
+	}
+	return a
 }
 
 // Size is the extent of a terminal in characters.
@@ -78,12 +86,12 @@ func (a *app) colours(stream any) bool {
 
 // say prints a line on the standard output.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.env.Stdout, format+"\n", args...)
+	io.WriteString(a.env.Stdout, a.secrets.Known("", fmt.Sprintf(format, args...))+"\n") //nolint:errcheck // there is nobody to tell
 }
 
 // note prints a line for the person at the keyboard, beside the output proper.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.env.Stderr, format+"\n", args...)
+	io.WriteString(a.env.Stderr, a.secrets.Known("", fmt.Sprintf(format, args...))+"\n") //nolint:errcheck // there is nobody to tell
 }
 
 // document prints one JSON document, indented, with its numbers as they are.
@@ -92,6 +100,7 @@ func (a *app) document(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	b = a.secrets.KnownJSON("", b)
 	if a.isTerminal(a.env.Stdout) {
 		b = maskControls(b)
 	}

@@ -26,7 +26,9 @@ type Env struct {
 	Migrator  Migrator                                                                     // for migrate; nil if this program knows no shared database
 	OpenHost  Open                                                                         // for serve and run; nil if this program carries no host
 	CreateKey func(ctx context.Context, dataDir, tenant, name, key string) (string, error) // nil likewise
-	Catalog   flow.Catalog                                                                 // for checking workflows without a host; nil for none
+	// NewMasterKey makes the text of a master key; nil if this program carries no host.
+	NewMasterKey func() string
+	Catalog      flow.Catalog // for checking workflows without a host; nil for none
 
 	// Terminal tells whether a stream is a terminal, and how large it is; nil
 	// asks the system.

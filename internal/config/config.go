@@ -53,12 +53,15 @@ type Config struct {
 	// It is a secret.
 	BootstrapKey string
 
-	Lanes       Lanes  // what the file of identity holds
-	Identity    string // file of the lanes beside API keys; empty for none
-	TLSCert     string // file of the API's certificate chain; empty for no TLS
-	TLSKey      string // file of its key
-	TLSClientCA string // file of the authorities of client certificates; empty for none
-	TLSMin      string // least version of TLS: 1.2 or 1.3
+	MasterKeyFile  string // of the key that opens what is secret in Data; empty for master.key in it
+	MasterKey      string // the key itself; a secret
+	CredentialsDir string // folder of secrets that credentials may name; empty for none
+	Lanes          Lanes  // what the file of identity holds
+	Identity       string // file of the lanes beside API keys; empty for none
+	TLSCert        string // file of the API's certificate chain; empty for no TLS
+	TLSKey         string // file of its key
+	TLSClientCA    string // file of the authorities of client certificates; empty for none
+	TLSMin         string // least version of TLS: 1.2 or 1.3
 
 	BootstrapGroups   []string // that the holder of the first key is in
 	BootstrapRoles    []string // that the holder of the first key has

@@ -204,3 +204,12 @@ func secret(into *string, v string) error {
 	*into = v
 	return nil
 }
+
+// keyText takes what may be a master key, or several. The vault reads them.
+func keyText(into *string, v string) error {
+	if len(v) > 4096 || !strings.HasPrefix(v, "fermata-master-key-1:") {
+		return errors.New("must be a key, whose text begins with fermata-master-key-1: and goes on in base64")
+	}
+	*into = v
+	return nil
+}

@@ -13,19 +13,26 @@ type transport struct {
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	err := t.guard.pass(r.Context()) // a connection kept from earlier needs no dialer
-	if err == nil {
+	if err == nil && attached(r.Context()) == nil {
 		err = t.guard.checkRequest(r)
 	}
 	if err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close() // a round tripper closes it whatever happens
+		return nil, closing(r, err)
+	}
+	a, sent := attached(r.Context()), r
+	if a != nil {
+		if sent, err = t.equip(r, a); err != nil {
+			return nil, closing(r, err)
+		}
+	}
+	resp, err := t.base.RoundTrip(sent)
+	if err != nil {
+		if a != nil { // the name led elsewhere by the time it was called
+			err = a.refuse(r.Context(), Destination(r.URL.Hostname()), err)
 		}
 		return nil, err
 	}
-	resp, err := t.base.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
+	resp.Request = r // the one without a credential
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		return nil, policy("the server switched protocols")
@@ -35,6 +42,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	limit := t.guard.opts.MaxBodyBytes
 	resp.Body = &capped{body: resp.Body, left: limit, limit: limit}
 	return resp, nil
+}
+
+// closing closes a request's body, as a round tripper does whatever happens.
+func closing(r *http.Request, err error) error {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return err
 }
 
 // CloseIdleConnections lets http.Client pass the wish on.

@@ -46,12 +46,14 @@ type performer struct {
 }
 
 // outsideServices are what only a call beside the turn is given.
-func (e *Engine) outsideServices(id ids.Run, typ *node.Type, x run.Execute, in *node.Input) {
+func (e *Engine) outsideServices(s *run.State, typ *node.Type, x run.Execute, in *node.Input) {
+	id := s.ID
 	p := &performer{e: e, in: in, run: id, typ: typ, at: x.NodeID}
 	if x.Inverse != nil { // never the effect that it undoes
 		p.at = "inverse\x00" + x.Inverse.EffectKey
 	}
 	in.Services.Guard, in.Services.Effect = effect.Guard, p.effect
+	in.Services.Credential = (&credentials{e: e, in: in, id: id, owner: s.Owner, typ: typ, x: x}).resolve
 }
 
 // effect is node.Services.Effect.
@@ -115,7 +117,7 @@ func (p *performer) claim(ef node.Effect) (k store.EffectClaim, key string, err 
 	now := p.e.clock.Now()
 	k = store.EffectClaim{
 		Tenant: p.run.Tenant, Run: p.run, NodeID: p.in.NodeID, Attempt: p.in.Attempt + 1,
-		Keying: keyedByActivity, InvocationID: ef.InvocationID, Instance: p.e.Instance(),
+		Keying: keyedByActivity, InvocationID: p.e.cfg.Redact.Text(p.run.Tenant, ef.InvocationID), Instance: p.e.Instance(),
 		At: now, ExpiresAt: now.Add(p.e.cfg.EffectRetention), Again: ef.InDoubt == node.RepeatInDoubt,
 	}
 	switch {

@@ -26,6 +26,7 @@ func (p *performer) perform(ctx context.Context, x store.Effect, ef node.Effect,
 		if err = fitOutcome(out); err != nil {
 			return nil, err // it has happened all the same
 		}
+		out = p.e.cfg.Redact.JSON(p.run.Tenant, out) // recorded and returned alike, or a repetition would differ
 		x.Outcome = out
 		return out, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/node"
@@ -21,11 +22,14 @@ import (
 
 // Config is what an engine works with.
 type Config struct {
-	Store   store.Store
-	Catalog flow.Catalog
-	Clock   clock.Clock
-	Log     *slog.Logger
-	Limits  run.Limits
+	Store store.Store
+	// Replicas is set where several instances share the store; nil: it belongs to
+	// this one.
+	Replicas store.Replicas
+	Catalog  flow.Catalog
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Limits   run.Limits
 
 	// Workers bounds the calls of impure nodes made at the same time.
 	Workers int
@@ -37,6 +41,10 @@ type Config struct {
 	// of it; default 30 days, at least 14.
 	EffectRetention time.Duration
 
+	// Resolve finds credentials for calls; nil: there are none.
+	Resolve Resolve
+	// Redact, if set, knows the secrets that must not get into a log.
+	Redact *redact.Redactor
 	// Quick, if set, says of which pure node types the host knows that their calls
 	// return. The calls of all others are given up when they do not.
 	Quick func(t *node.Type) bool
@@ -133,7 +141,7 @@ func New(cfg Config) *Engine {
 	e.warm = newWarm()
 	e.timers = newTimers(cfg.Clock)
 	e.life.Store(newLife())
-	e.others, _ = cfg.Store.(store.Replicas)
+	e.others = cfg.Replicas
 	e.looking, e.look = context.WithCancel(context.Background())
 	e.grace, e.quickLimit, e.strays.most = 5*time.Second, quickLimit, strayShare*cfg.Workers
 	return e

@@ -57,12 +57,13 @@ func (e *Engine) Fork(ctx context.Context, id ids.Run, source *store.Run, f run.
 		}
 	}
 	if t.replay != nil {
-		if end, doomed := t.replay.rec.End(f.Seq); doomed {
-			ev, err := t.replay.event(end)
+		ends, _ := t.replay.rec.End(f.Seq)
+		for _, seq := range ends {
+			ev, err := t.replay.event(seq)
 			if err != nil {
 				return Outcome{}, refusal(err)
 			}
-			begin.End = &ev
+			begin.End = append(begin.End, ev)
 		}
 	}
 	if err := t.begin(begin); err != nil {

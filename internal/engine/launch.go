@@ -32,8 +32,9 @@ func (a *actor) launch(x run.Execute) {
 	}
 	a.calls[key] = cancel
 	// Only here may a call have effects: that of a pure node, within a turn, may not.
-	in := e.input(a.s, step, typ, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: a.chunker(ctx, x)})
-	e.outsideServices(a.s.ID, typ, x, in)
+	chunk, flush := a.chunker(ctx, x)
+	in := e.input(a.s, step, typ, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: chunk})
+	e.outsideServices(a.s, typ, x, in)
 	e.calls.add()
 	over := sync.OnceFunc(e.calls.done)
 	go func() {
@@ -42,6 +43,7 @@ func (a *actor) launch(x run.Execute) {
 		if !ok || ctx.Err() != nil {
 			return // nobody wants it any more, or the next owner will ask again
 		}
+		flush()
 		r.Inverse = key.inverse
 		e.actors.deliver(e, a.id, message{cmd: r, done: &key})
 	}()
@@ -89,27 +91,41 @@ func (e *Engine) outside(ctx context.Context, typ *node.Type, in *node.Input, ov
 	}
 }
 
-// chunker makes the function by which a call streams its output. Text need not
-// be cut between characters: what is left of one waits for the rest of it.
-func (a *actor) chunker(ctx context.Context, x run.Execute) func(string, bool) error {
+// chunker makes the function by which a call streams its output, and the one that
+// sends what is left at its end. Text need not be cut between characters, nor within
+// a secret: what may be the beginning of one waits for the rest of it.
+func (a *actor) chunker(ctx context.Context, x run.Execute) (chunk func(string, bool) error, flush func()) {
 	var mu sync.Mutex
 	rest := ""
-	return func(text string, last bool) error {
-		mu.Lock()
-		defer mu.Unlock()
-		text, rest = whole(rest + text)
-		if last {
-			text, rest = text+rest, ""
-		}
-		if max := a.e.cfg.Limits.MaxPayloadBytes; max > 0 && len(text) > max {
-			return node.Fail(string(problem.PayloadTooLarge), "a piece of output is larger than %d bytes", max)
-		}
+	send := func(text string, last bool) error {
 		if text == "" && !last {
 			return nil
 		}
 		c := run.NodeChunk{NodeID: x.NodeID, Visit: x.Visit, Attempt: x.Attempt, Text: cleanText(text), Last: last}
 		return a.e.Do(ctx, a.id, c).Err
 	}
+	chunk = func(text string, last bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		text, rest = whole(rest + text)
+		if last {
+			text, rest = text+rest, ""
+		} else if n := a.e.cfg.Redact.Hold(a.id.Tenant, text); n > 0 {
+			text, rest = text[:len(text)-n], text[len(text)-n:]+rest
+		}
+		if max := a.e.cfg.Limits.MaxPayloadBytes; max > 0 && len(text) > max {
+			return node.Fail(string(problem.PayloadTooLarge), "a piece of output is larger than %d bytes", max)
+		}
+		return send(text, last)
+	}
+	flush = func() {
+		mu.Lock()
+		defer mu.Unlock()
+		text, _ := whole(rest)
+		rest = ""
+		send(text, false) //nolint:errcheck // the call is over: its result says what became of it
+	}
+	return chunk, flush
 }
 
 // whole cuts off a character that is begun at the end of text.

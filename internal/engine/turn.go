@@ -63,6 +63,7 @@ func newTurn(e *Engine, s *run.State, row store.Run) *turn {
 // decide lets one command happen in memory. The error refuses the command and
 // leaves the turn as it was.
 func (t *turn) decide(c run.Command) error {
+	c = t.e.redacted(t.s.ID.Tenant, c)
 	if r, ok := c.(run.NodeResult); ok && r.Err == nil && r.Inverse == 0 {
 		c = t.vet(r)
 	}

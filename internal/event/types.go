@@ -45,6 +45,7 @@ const (
 	CompensationPaused    Type = "compensation.paused"
 	CompensationManual    Type = "compensation.manual-intervention-required"
 	AuthorizationDecided  Type = "authorization.decided"
+	EgressDecided         Type = "egress.decided"
 	ReplayDiverged        Type = "replay.diverged"
 )
 
@@ -109,7 +110,7 @@ var registry = []Row{
 	{"deployment.state-changed", "deployment.state.changed", Updates},
 	{"roster.run-initiated", "roster.run.initiated", Debug},
 	{"tool.session-opened", "tool.session.opened", Debug}, {"tool.session-closed", "tool.session.closed", Debug},
-	{"egress.decided", "", Debug},
+	{EgressDecided, "", Debug},
 	{"trigger.subscription-state-changed", "trigger.subscription.state.changed", Debug},
 	{"trigger.delivery-attempted", "trigger.delivery.attempted", Debug},
 	{"budget.reserved", "", Debug}, {"budget.consumed", "", Debug},

@@ -28,6 +28,7 @@ var useCases = map[string]use{
 	"OperateCompensation": changes, "PutWorkflow": changes, "DeleteWorkflow": changes,
 	"RegisterWebhook": changes, "UnregisterWebhook": changes, "RotateWebhookSecret": changes, "EnableWebhook": changes,
 	"CreateKey": changes, "RotateAuditKey": changes,
+	"CreateCredential": changes, "RotateCredential": changes, "DeleteCredential": changes, "RotateVault": changes,
 
 	"CreateRun": exempt, // the run's own log begins with who asked for it; recorded if the operator wants it
 	"Once":      exempt, // calls a use case
@@ -37,12 +38,13 @@ var useCases = map[string]use{
 	"About": reads, "Ancestry": reads, "DiffRun": reads, "Lineage": reads, "Seams": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
 	"InspectByToken": reads, "ListAudit": reads, "ListInterrupts": reads, "ListRuns": reads, "ListWebhooks": reads,
 	"ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
-	"Webhook": reads, "Workflow": reads,
+	"Credential": reads, "ListCredentials": reads, "Webhook": reads, "Workflow": reads,
 }
 
 // writes are the ways in which something of a tenant is changed.
 var writes = []string{"engine.Do", "engine.Create", "engine.CreateAlone", "engine.Fork", "Workflows.Put", "Workflows.Delete", "Webhooks.Add", "Webhooks.Remove",
-	"Webhooks.Rotate", "Webhooks.Enable", "Keys.Add", "Secrets.Add", "Secrets.Drop"}
+	"Webhooks.Rotate", "Webhooks.Enable", "Keys.Add", "Secrets.Add", "Secrets.Drop",
+	"Credentials.Add", "Credentials.Rotate", "Credentials.Remove", "Vault.RotateMaster", "Vault.RotateData"}
 
 // Who changes something goes through audited, and who is said to read changes
 // nothing.

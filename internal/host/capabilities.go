@@ -81,6 +81,11 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 		}
 		root["replay"] = record("witnessable-gated", facets)
 	}
+	if h.ServesCredentials() {
+		root["credentials"] = record("witnessable-gated", map[string]any{
+			"scopes": h.credentialScopes(), "encryptionAtRest": true, "rotation": credentialRotation, "sharing": true,
+		})
+	}
 	if s, ok := h.auditKeys.signer(); ok {
 		root["auditLogIntegrity"] = record("witnessable-gated", map[string]any{
 			"checkpointSignatureAlgorithm": audit.Algorithm, "checkpointPublicKey": s.Public(),

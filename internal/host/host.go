@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -47,7 +48,10 @@ type Config struct {
 	// Relaxations are the protections that the operator has loosened.
 	Relaxations []relax.Relaxation
 
-	Webhooks Webhooks
+	Webhooks    Webhooks
+	Credentials Credentials
+	// Redact knows the secrets of this process.
+	Redact *redact.Redactor
 
 	// Retention says how long runs that are over are kept; for ever, if it is zero.
 	Retention Retention

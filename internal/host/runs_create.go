@@ -62,6 +62,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := h.checkCallback(c, r.CallbackURL); err != nil {
 		return Created{}, err
 	}
+	for field, text := range map[string]string{"callbackUrl": r.CallbackURL, "scopeId": r.ScopeID} {
+		if err := h.holdsSecret(c.Tenant(), field, text); err != nil {
+			return Created{}, err
+		}
+	}
 	try := attemptIn(ctx)
 	if out, done, err := h.created(ctx, try); done || err != nil {
 		return out, err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -127,7 +128,20 @@ func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions)
 			return nil, err
 		}
 	}
-	return &o, nil
+	return h.shownOptions(row.ID.Tenant, o), nil
+}
+
+// shownOptions are options without the secrets that may be in them, as those of a
+// new run are recorded.
+func (h *Host) shownOptions(tenant string, o event.ForkOptions) *event.ForkOptions {
+	r := h.cfg.Redact
+	o.Configurable, o.Metadata = r.JSON(tenant, o.Configurable), r.JSON(tenant, o.Metadata)
+	tags := slices.Clone(o.Tags)
+	for i := range tags {
+		tags[i] = r.Text(tenant, tags[i])
+	}
+	o.Tags = tags
+	return &o
 }
 
 // within puts the field a refusal names below another.

@@ -29,6 +29,9 @@ func (h *Host) sweepRecords(ctx context.Context) {
 	purges := map[string]func(context.Context, time.Time, int) (int, error){
 		"idempotency records": h.store.Idempotency().Purge, "effects": h.store.Effects().Purge,
 		"dead letters": h.store.Webhooks().PurgeDeadLetters,
+		"credentials of runs that are over": func(ctx context.Context, _ time.Time, most int) (int, error) {
+			return h.store.Credentials().PurgeEnded(ctx, most)
+		},
 	}
 	for ctx.Err() == nil {
 		h.unstage(ctx)

@@ -90,6 +90,9 @@ func (h *Host) PutWorkflow(ctx context.Context, c identity.Caller, id string, da
 	if t := wf.Def.TenantID; t != "" && t != c.Tenant() {
 		return WorkflowInfo{}, problem.New(problem.IDTenantMismatch, "tenantId names another tenant").With("field", "tenantId")
 	}
+	if err := h.holdsSecret(c.Tenant(), "body", string(data)); err != nil {
+		return WorkflowInfo{}, err
+	}
 	row := store.Workflow{
 		Tenant: c.Tenant(), ID: id, Version: wf.Def.Version, Digest: wf.Digest, Definition: wf.Raw, CreatedAt: h.clock.Now(),
 	}

@@ -18,6 +18,13 @@ const (
 	WorkflowsWrite   = "fermata:workflows:write"
 	Seams            = "fermata:seams"
 	KeysWrite        = "fermata:keys:write"
+	CredentialsRead  = "fermata:credentials:read"
+	CredentialsWrite = "fermata:credentials:write"
+
+	// CredentialsAdmin shows whoever holds it the credentials of other users, never
+	// their material. VaultOperate is about the host's own keys.
+	CredentialsAdmin = "fermata:credentials:admin"
+	VaultOperate     = "fermata:vault:operate"
 	AuditRead        = "audit:read"
 	// AuditManage is for the operator: the host's own chain, and the audit key.
 	AuditManage = "fermata:audit:manage"

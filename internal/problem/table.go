@@ -70,6 +70,8 @@ const (
 	MockProviderForbidden      Code = "mock_provider_forbidden"
 	ForceEngineForbidden       Code = "force_engine_version_forbidden"
 	CredentialForbidden        Code = "credential_forbidden"
+	CredentialNotFound         Code = "credential_not_found"
+	CredentialScopeUnsupported Code = "credential_scope_unsupported"
 	ClientVersionUnsupported   Code = "client_version_unsupported"
 	ForkPointInvalid           Code = "fork_point_invalid"
 	ReplaySourceMissing        Code = "replay_source_missing"
@@ -78,7 +80,7 @@ const (
 // groups lists the registry by status; retriable codes are named apart.
 var groups = map[int][]Code{
 	http.StatusBadRequest: {
-		"connection_provider_unresolved", "connector_action_unresolved", "credential_scope_unsupported",
+		"connection_provider_unresolved", "connector_action_unresolved", CredentialScopeUnsupported,
 		DelegationChainCyclic, DelegationChainTooLong, IdempotencyKeyInvalid,
 		"interop_version_unsupported", "oauth_provider_unsupported", "oauth_scope_unsupported",
 		"pack_dependency_cycle", "pack_engine_unsupported", "pack_integrity_failure", "pack_kind_invalid",
@@ -101,7 +103,7 @@ var groups = map[int][]Code{
 		"sandbox_escape_attempt", "workspace_membership_required",
 	},
 	http.StatusNotFound: {
-		"credential_not_found", "interrupt_not_found", NotFound, "pack_version_not_found",
+		CredentialNotFound, "interrupt_not_found", NotFound, "pack_version_not_found",
 		ReplaySourceMissing, "signature_not_available",
 	},
 	http.StatusNotAcceptable: {ProtocolVersionUnsupported},

@@ -33,6 +33,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		}
 	case NodeChunk:
 		t.chunk(c)
+	case NodeEgress:
+		err = t.egress(c)
 	case Resolve:
 		err = t.resolve(c)
 	case ChildNews:

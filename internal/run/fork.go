@@ -186,8 +186,9 @@ type Begin struct {
 	Payload, Sealed jsontext.Value
 	At              time.Time // of the source's run.started
 
-	// End is, for a replay that begins where the source was ending, how it ended.
-	End *event.Event
+	// End is, for a replay that begins where the source was ending, how it ended,
+	// behind what it still said of the limits it had reached (Record.End).
+	End []event.Event
 }
 
 func (t *turn) begun(c Begin) error {
@@ -207,9 +208,12 @@ func (t *turn) begun(c Begin) error {
 
 // doomed ends a fork that begins where its source was ending already: a failure
 // nobody takes over is recorded, or the source's own end says so.
-func (t *turn) doomed(end *event.Event) {
+func (t *turn) doomed(events []event.Event) {
 	s := t.s
 	for i, n := range s.Nodes {
+		if len(events) > 1 {
+			break // it is a limit that ended the run
+		}
 		if n.Phase != Broken || n.Error == nil {
 			continue
 		}
@@ -224,8 +228,12 @@ func (t *turn) doomed(end *event.Event) {
 			return
 		}
 	}
-	if end == nil {
+	if len(events) == 0 {
 		return
+	}
+	end, limits := &events[len(events)-1], events[:len(events)-1]
+	for i := range limits {
+		t.emit(event.Draft{Type: limits[i].Type, NodeID: limits[i].NodeID, Causation: t.s.Seq, Payload: limits[i].Payload})
 	}
 	switch end.Type {
 	case event.RunFailed:

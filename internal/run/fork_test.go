@@ -39,8 +39,9 @@ func (w *world) fork(mode string, seq int64, o *event.ForkOptions) (*world, erro
 	}
 	begin := run.Begin{Payload: w.log[0].Payload, Sealed: w.log[0].Sealed, At: w.log[0].Time}
 	if v.record != nil {
-		if end, doomed := v.record.End(seq); doomed {
-			begin.End = &w.log[end]
+		ends, _ := v.record.End(seq)
+		for _, at := range ends {
+			begin.End = append(begin.End, w.log[at])
 		}
 	}
 	err := v.decide(begin)

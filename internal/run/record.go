@@ -20,7 +20,8 @@ type Record struct {
 	endAt int64
 	late  bool // the run used up its time
 
-	ending int64 // from where on the run was ending, -1 if it was not
+	ending int64   // from where on the run was ending, -1 if it was not
+	limits []int64 // sequences of what was said since then of limits
 }
 
 // saying is one event that a replay must say too.
@@ -85,7 +86,7 @@ func ofOutcome(e *event.Event) (part, last bool) {
 		return e.NodeID != "", false
 	}
 	switch e.Type {
-	case event.NodeRetried, event.NodeResumed, event.OutputChunk, event.VariableChanged, event.ChannelWritten,
+	case event.NodeRetried, event.NodeResumed, event.OutputChunk, event.VariableChanged, event.ChannelWritten, event.EgressDecided,
 		event.InterruptResolved:
 		return e.NodeID != "", false
 	case event.LogAppended:
@@ -156,14 +157,27 @@ func (r *Record) watch(e *event.Event) {
 		}
 	}
 	if from < 0 || r.ending < 0 {
-		r.ending = from
+		r.ending, r.limits = from, nil
+	}
+	if e.Type == event.LoopbackLimit || e.Type == event.CapBreached {
+		r.limits = append(r.limits, e.Seq)
 	}
 }
 
 // End is the sequence of the source's last event, if a fork from seq begins where
-// the source was ending already.
-func (r *Record) End(seq int64) (int64, bool) {
-	return r.endAt, r.ended != "" && r.ending >= 0 && seq > r.ending
+// the source was ending already, and before it those of what the source said from
+// there on of the limits it had reached.
+func (r *Record) End(seq int64) ([]int64, bool) {
+	if r.ended == "" || r.ending < 0 || seq <= r.ending {
+		return nil, false
+	}
+	out := []int64{}
+	for _, at := range r.limits {
+		if at >= seq {
+			out = append(out, at)
+		}
+	}
+	return append(out, r.endAt), true
 }
 
 func (n *nodeRecord) add(e *event.Event) {

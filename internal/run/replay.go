@@ -130,10 +130,12 @@ func (t *turn) echoEnd(step *flow.Step, d event.Draft, out Outcome, cause *event
 	if live, err := t.routing(step, out, cause, nil); err == nil && step.Routed && x != nil && len(taken) == 0 {
 		over = t.overrun(step, live)
 	}
+	var left []int
 	if over == nil {
-		t.leaveBody(step, taken)
+		left = t.leaveBody(step, taken)
 	}
 	t.emit(d)
+	t.left(left)
 	if over != nil {
 		t.loopLimit(over)
 	}

@@ -486,6 +486,16 @@ func (w *world) command(line string) error {
 	case "chunk":
 		x := w.pending[arg]
 		return w.decide(run.NodeChunk{NodeID: arg, Visit: x.Visit, Attempt: x.Attempt, Text: body, Last: body == "."})
+	case "egress": // a decision on a call of a node
+		x := w.pending[arg]
+		var d event.Egress
+		d.Decision, d.Reason, _ = strings.Cut(body, " ")
+		d.Destination, d.CredentialID = "api.example.com", "cred_1"
+		c := run.NodeEgress{NodeID: arg, Visit: x.Visit, Attempt: x.Attempt, Decision: d}
+		if u, ok := w.pending["undo "+arg]; ok {
+			c.Attempt, c.Inverse = u.Attempt, u.Inverse.Order
+		}
+		return w.decide(c)
 	case "payload": // as many bytes as the argument is long
 		w.lim.MaxPayloadBytes = len(body)
 	case "legacy": // events of the older types are wanted, too

@@ -39,6 +39,8 @@ type Store interface {
 	Workflows() Workflows
 	Keys() Keys
 	Secrets() Secrets
+	Credentials() Credentials
+	Vault() Vault
 	Audit() Audit
 	Idempotency() Idempotency
 	Effects() Effects

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // Options say how to log.
@@ -36,5 +38,5 @@ func New(w io.Writer, o Options) (*slog.Logger, error) {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: Redact})
 	}
-	return slog.New(clean{h}), nil
+	return slog.New(redact.Handler(h, forms)), nil
 }

@@ -160,10 +160,11 @@ func (l *lane) request(ctx context.Context, e *event.Event, id string) (url stri
 	if l.sub == nil {
 		h.Set("OpenWOP-Event-Type", string(e.Type))
 		body, err = l.w.cfg.Callback(ctx, l.row, e, l.d.Tenant+"/"+id)
-		return l.d.URL, h, body, err
+		return l.d.URL, h, l.w.cfg.Redact.KnownJSON(l.d.Tenant, body), err
 	}
 	body, err = Body(&l.row, e)
 	if err == nil {
+		body = l.w.cfg.Redact.KnownJSON(l.d.Tenant, body)
 		sign(h, l.sub, id, string(e.Type), body, l.w.cfg.Clock.Now())
 	}
 	return l.sub.URL, h, body, err

@@ -12,6 +12,7 @@ import (
 	"github.com/fermata-run/fermata/internal/egress"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	// Callback makes the body of what a run's callback URL is told of an event; nil
 	// if there is nothing to tell any more.
 	Callback func(ctx context.Context, run store.Run, e *event.Event, deliveryID string) ([]byte, error)
+	// Redact takes secrets out of bodies; it may be nil.
+	Redact *redact.Redactor
 	// Random is a number from 0 to 1, for jitter. Nil means a random one.
 	Random func() float64
 }

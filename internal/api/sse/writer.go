@@ -22,6 +22,9 @@ type Writer struct {
 	mode Mode
 	buf  []byte
 	err  error // of a frame that was sent ahead; Flush returns it
+
+	// Clean, if set, takes out of a frame's data what is not to be shown.
+	Clean func([]byte) []byte
 }
 
 // Begin answers with an event stream.
@@ -84,6 +87,9 @@ func (s *Writer) Batch(events []event.Event) {
 func (s *Writer) Snapshot(seq int64, snapshot []byte) { s.frame(seq, "state.snapshot", snapshot) }
 
 func (s *Writer) frame(id int64, name string, data []byte) {
+	if s.Clean != nil {
+		data = s.Clean(data)
+	}
 	if id >= 0 {
 		s.buf = append(s.buf, "id: "...)
 		s.buf = strconv.AppendInt(s.buf, id, 10)

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // API serves the v2 wire over a host.
@@ -19,6 +20,7 @@ type API struct {
 	auth identity.Authenticator
 	log  *slog.Logger
 
+	redact   *redact.Redactor
 	resource *identity.Resource
 
 	server  *api.Server
@@ -31,14 +33,15 @@ type Config struct {
 	Auth       identity.Authenticator
 	Resource   *identity.Resource // nil for a host without lanes of tokens
 	Log        *slog.Logger
-	Version    string // of the implementation
+	Redact     *redact.Redactor // may be nil
+	Version    string           // of the implementation
 	MaxCalls   int
 	MaxStreams int
 }
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log}
+	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log, redact: c.Redact}
 	a.server = api.NewServer(a.routes(), api.Options{
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate, Challenge: a.challenge,
 	})
@@ -97,11 +100,21 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}
-		if r.Route.Mutates() {
-			return a.once(w, r, c, h)
-		}
-		return h(w, r, c)
+		return a.refusal(c.Tenant(), a.serve(w, r, c, h))
 	}
+}
+
+// serve lets an operation answer an authenticated caller.
+func (a *API) serve(w http.ResponseWriter, r *api.Request, c identity.Caller, h handler) error {
+	if !r.Route.Stream && !r.Route.ShowsSecret {
+		s := &shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}
+		defer s.flush()
+		w = s
+	}
+	if r.Route.Mutates() {
+		return a.once(w, r, c, h)
+	}
+	return h(w, r, c)
 }
 
 // body reads and decodes a request body; an absent one is allowed if optional.

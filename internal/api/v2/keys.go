@@ -47,7 +47,7 @@ func (a *API) keyRoutes() []api.Route {
 	}
 	return []api.Route{
 		{
-			Method: "POST", Pattern: "/host/fermata/keys", ID: "createKey", Scope: identity.KeysWrite,
+			Method: "POST", Pattern: "/host/fermata/keys", ID: "createKey", ShowsSecret: true, Scope: identity.KeysWrite,
 			Summary:  "Make an API key in the caller's tenant, with scopes, groups and roles.",
 			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Schema: `{"type":"object","additionalProperties":false,"required":["scopes"],"properties":{` +

@@ -118,6 +118,9 @@ func (a *API) routes() []api.Route {
 	rs = append(rs, a.tokenRoutes()...)
 	rs = append(rs, a.forkRoutes(ok)...)
 	rs = append(rs, a.keyRoutes()...)
+	if a.host.ServesCredentials() {
+		rs = append(rs, a.credentialRoutes(limit, cursor)...)
+	}
 	rs = append(rs, a.auditRoutes(limit, cursor)...)
 	rs = append(rs, a.resourceRoutes()...)
 	if a.host.ServesWebhooks() {
@@ -176,7 +179,7 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Handle: a.as(a.listInterrupts),
 		},
 		{
-			Method: "POST", Pattern: "/host/fermata/runs/{runId}/interrupts/{nodeId}/tokens", ID: "issueInterruptToken",
+			Method: "POST", Pattern: "/host/fermata/runs/{runId}/interrupts/{nodeId}/tokens", ID: "issueInterruptToken", ShowsSecret: true,
 			Scope: identity.ApprovalsRespond, Summary: "Get a token for what a node waits for, to pass on.",
 			ReadOnly: true, // a record of it would keep a credential
 			Body: &api.Body{Optional: true, Schema: `{"type":"object","additionalProperties":false,"properties":{` +

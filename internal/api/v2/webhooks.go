@@ -119,7 +119,7 @@ func (a *API) webhookRoutes(limit, cursor api.Param) []api.Route {
 	}
 	return []api.Route{
 		{
-			Method: "POST", Pattern: "/webhooks", ID: "registerWebhook", Spec: surface, Protocol: true,
+			Method: "POST", Pattern: "/webhooks", ID: "registerWebhook", ShowsSecret: true, Spec: surface, Protocol: true,
 			Summary: "Have events delivered to a URL.", Scope: identity.WebhooksManage, Body: &api.Body{Schema: "webhook-registration"},
 			Returns: map[int]api.Response{201: {Description: "What matches from now on is delivered. A secret the host made is shown this once.", Schema: "webhook-registered"}},
 			Errors:  []int{413, 415, 422, 429}, Handle: a.as(a.registerWebhook),
@@ -130,7 +130,7 @@ func (a *API) webhookRoutes(limit, cursor api.Param) []api.Route {
 			Returns: map[int]api.Response{204: {Description: "Nothing more is sent to it."}}, Handle: a.as(a.onHook(a.unregisterWebhook)),
 		},
 		{
-			Method: "POST", Pattern: "/webhooks/{webhookId}/rotate-secret", ID: "rotateWebhookSecret", Protocol: true,
+			Method: "POST", Pattern: "/webhooks/{webhookId}/rotate-secret", ID: "rotateWebhookSecret", ShowsSecret: true, Protocol: true,
 			Spec: "webhooks.md §Standard Webhooks", Summary: "Give a subscription another secret; for a while both sign.",
 			Scope: identity.WebhooksManage, Body: &api.Body{Schema: "webhook-rotation"},
 			Returns: ok("webhook-rotated", "The new secret signs."), Errors: []int{413, 415}, Handle: a.as(a.onHook(a.rotateWebhookSecret)),

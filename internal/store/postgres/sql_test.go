@@ -81,7 +81,7 @@ var hostTables = []string{"instances", "keys", "secrets", "retention_clock", "fe
 var acrossTenants = []string{
 	"lostRuns", "dueRuns", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
 	"lostTargets", "lostEntries", "purgeRecords", "purgeEffects", "purgeAttempts", "purgeLetters", "selectPending", "forgetExpired",
-	"takeTold", "dropTold", "oldestStaged", "selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
+	"takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged", "selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
 }
 
 // TestStatementsAreShared holds the SQL to what PostgreSQL, CockroachDB, YugabyteDB

@@ -33,6 +33,7 @@ type Store struct {
 	writer  *writer
 	readers *readers
 	hooks   *hooks // the writer's
+	connect func() (*conn, error)
 
 	keyCache      cache[string, store.Key]         // by hash
 	workflowCache cache[[2]string, store.Workflow] // latest versions, by tenant and id
@@ -89,6 +90,7 @@ func open(path string, opts Options) (*Store, error) {
 		unlock:        unlock,
 		writer:        startWriter(c, connect(writerCache), subscribed.undone),
 		hooks:         subscribed,
+		connect:       connect(writerCache),
 		readers:       newReaders(opts.Readers, connect(readerCache)),
 	}, nil
 }

@@ -93,6 +93,7 @@ func (e *env) every(ctx context.Context, l *log) map[string]error {
 	_, err = e.s.Secrets().List(ctx, "late")
 	keep("Secrets.List", err)
 	keep("Secrets.Drop", e.s.Secrets().Drop(ctx, "late", "late"))
+	e.everyCredential(ctx, keep)
 	return errs
 }
 

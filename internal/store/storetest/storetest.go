@@ -75,6 +75,11 @@ func Run(t *testing.T, open Open) {
 		{"workflow delete", workflowDelete},
 		{"keys", keys},
 		{"secrets", secrets},
+		{"credentials", credentials},
+		{"credential rotation", credentialRotation},
+		{"credentials of runs", credentialsOfRuns},
+		{"vault keys", vaultKeys},
+		{"vault cells", vaultCells},
 
 		{"audit chains", auditChains},
 		{"audited changes", auditedChanges},

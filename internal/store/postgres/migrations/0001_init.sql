@@ -356,3 +356,36 @@ CREATE TABLE audit_cuts (
     signature text COLLATE "C" NOT NULL,
     at        text COLLATE "C" NOT NULL
 );
+
+-- Keys that seal values, wrapped by a master key that is not here. The tenant is
+-- empty for the host's own.
+CREATE TABLE vault_keys (
+    tenant     text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    master     text COLLATE "C" NOT NULL,
+    wrapped    bytea NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (tenant, id)
+);
+
+-- Credentials. sealed and previous are of the versions version and version - 1.
+CREATE TABLE credentials (
+    tenant         text COLLATE "C" NOT NULL,
+    ref            text COLLATE "C" NOT NULL,
+    run_id         text COLLATE "C",
+    version        bigint NOT NULL,
+    meta           bytea NOT NULL,
+    sealed         bytea NOT NULL,
+    previous       bytea,
+    previous_until bigint,
+    created_at     bigint NOT NULL,
+    rotated_at     bigint,
+    PRIMARY KEY (tenant, ref)
+);
+
+CREATE INDEX credentials_run ON credentials (tenant, run_id) WHERE run_id IS NOT NULL;
+
+CREATE TABLE credential_turns (
+    tenant text COLLATE "C" NOT NULL PRIMARY KEY,
+    turn   bigint NOT NULL
+);

@@ -1,0 +1,66 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Masked stands for a secret that is known by its form alone.
+const Masked = "[hidden]"
+
+// own are the forms of the host's own keys and tokens: an API key, an interrupt
+// token, a webhook's secret, a master key, a sealed value.
+const own = `fermata_[A-Za-z0-9_-]{16,}|ow2\.[A-Za-z0-9._~-]{16,}|whsec_[A-Za-z0-9+/=_-]{16,}|fermata-master-key-1:[A-Za-z0-9+/=]{16,}|fv1\.dk_[A-Za-z0-9_-]+\.[A-Za-z0-9+/=]{16,}`
+
+var (
+	ownForms = regexp.MustCompile(own)
+	// allForms adds what follows the name of a scheme as a credential does, and the
+	// user information of a URL.
+	allForms = regexp.MustCompile(own + `|(?i:\bbearer\s+)[A-Za-z0-9+/=._~-]{8,}|(?i:\bbasic\s+)[A-Za-z0-9+/=]{16,}|(?i:\b[a-z][a-z0-9+.-]*://)[^\s/@"'<>]+@`)
+)
+
+// marks are cheap signs of an own form.
+var marks = []string{"fermata_", "ow2.", "whsec_", "fermata-master-key-1:", "fv1.dk_"}
+
+func mayHoldOwn(s string) bool {
+	for _, m := range marks {
+		if strings.Contains(s, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayHoldScheme keeps the expression off the common case.
+func mayHoldScheme(s string) bool {
+	if strings.Contains(s, "://") && strings.Contains(s, "@") {
+		return true
+	}
+	l := strings.ToLower(s)
+	return strings.Contains(l, "bearer") || strings.Contains(l, "basic")
+}
+
+// Own takes the host's own keys and tokens out of a text.
+func Own(s string) string {
+	if !mayHoldOwn(s) {
+		return s
+	}
+	return ownForms.ReplaceAllString(s, Masked)
+}
+
+// Scrub takes everything out of a text that has the form of a secret. It is for
+// what people read about the host, not for data: it would rather hide too much.
+func Scrub(s string) string {
+	if !mayHoldOwn(s) && !mayHoldScheme(s) {
+		return s
+	}
+	return allForms.ReplaceAllStringFunc(s, func(m string) string {
+		if i := strings.Index(m, "://"); i >= 0 {
+			return m[:i+3] + Masked + "@"
+		}
+		if i := strings.IndexAny(m, " \t"); i >= 0 && !mayHoldOwn(m[:i]) {
+			return m[:i+1] + Masked
+		}
+		return Masked
+	})
+}
