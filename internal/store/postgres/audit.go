@@ -63,7 +63,7 @@ func place(ctx context.Context, q querier, b *pgx.Batch, drafts []*store.Draft) 
 		}
 		body, end, err := audit.Place(d.Chain, h.Position, d.Fact)
 		if err != nil {
-			return err
+			return damage(err)
 		}
 		h.Position = end
 		b.Queue(insertEntry, d.Chain, end.Sequence, body)

@@ -221,7 +221,7 @@ func scanKey(row pgx.CollectableRow) (key store.Key, err error) {
 		&lists[1], &lists[2])
 	for i, into := range []*[]string{&key.Scopes, &key.Groups, &key.Roles} {
 		if err == nil {
-			err = json.Unmarshal(lists[i], into)
+			err = damage(json.Unmarshal(lists[i], into))
 		}
 	}
 	if len(key.Groups) == 0 {

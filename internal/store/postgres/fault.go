@@ -95,7 +95,22 @@ func broken(err error) bool {
 // isScan tells a row that could not be read from a connection that could not.
 func isScan(err error) bool {
 	var s pgx.ScanArgError
-	return errors.As(err, &s)
+	var d damaged
+	return errors.As(err, &s) || errors.As(err, &d)
+}
+
+// damaged marks what this package says of data that it cannot make sense of: it has
+// nothing to do with the database being there.
+type damaged struct{ error }
+
+// Unwrap gives errors.Is and errors.As the cause.
+func (d damaged) Unwrap() error { return d.error }
+
+func damage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return damaged{err}
 }
 
 // duplicate says that a row with this key is there.

@@ -276,3 +276,24 @@ func TestAway(t *testing.T) {
 		t.Error(fmt.Sprint(n, " events"))
 	}
 }
+
+// TestDamageIsNoOutage: a row that makes no sense is a defect and not a database that
+// is not there.
+func TestDamageIsNoOutage(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, "", Options{})
+	a := newStep(2)
+	if err := s.Runs().Append(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `UPDATE events SET body = 'x'`); err != nil {
+		t.Fatal(err)
+	}
+	_, loadErr := s.Runs().Load(t.Context(), a.Row.ID)
+	_, _, eventsErr := s.Runs().Events(t.Context(), a.Row.ID, -1, 0, 0)
+	for _, err := range []error{loadErr, eventsErr} {
+		if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a damaged log: %v", err)
+		}
+	}
+}

@@ -121,7 +121,7 @@ func (t *writing) send(s *step, subs []store.Subscription) error {
 	}
 	for _, q := range s.Matcher.Match(subs) {
 		if err := q.Check(); err != nil {
-			return err
+			return damage(err)
 		}
 		t.out = append(t.out, queued{s.Row.ID, q})
 	}

@@ -152,7 +152,7 @@ func fill(rows pgx.Rows, p *segment.Page) (n int, err error) {
 			continue
 		}
 		if err := p.Add(g.Seq, g.N, g.Body, g.Sealed); err != nil {
-			return n, err
+			return n, damage(err)
 		}
 	}
 	return n, rows.Err()

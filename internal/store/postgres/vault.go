@@ -66,7 +66,7 @@ func placeOf(kind string) (cellPlace, error) {
 			return p, nil
 		}
 	}
-	return cellPlace{}, fmt.Errorf("there is no kind of cells %q", kind)
+	return cellPlace{}, damage(fmt.Errorf("there is no kind of cells %q", kind))
 }
 
 // Keys implements store.Vault.

@@ -60,7 +60,7 @@ func scanHook(tenant string) func(row pgx.CollectableRow) (store.Subscription, e
 		for i, into := range []*[]string{&s.Events, &s.Tags, &s.Algorithms} {
 			if err == nil && lists[i] != nil {
 				if err = json.Unmarshal(lists[i], into); err != nil {
-					err = fmt.Errorf("subscription %s: %w", s.ID, err)
+					err = damage(fmt.Errorf("subscription %s: %w", s.ID, err))
 				}
 			}
 		}
