@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/fermata-run/fermata/client"
@@ -155,6 +154,14 @@ type Config struct {
 	Audit Audit
 
 	Limits Limits
+
+	// CORSOrigins are the origins, such as https://app.example.com, whose pages may
+	// read answers of the host. None by default.
+	CORSOrigins []string
+
+	// AllowedHosts are names by which a proxy on the same machine calls the host: on
+	// a loopback connection others than the loopback's own are refused.
+	AllowedHosts []string
 }
 
 // Party is somebody who calls a host: who vouches for it, and as whom.
@@ -209,20 +216,10 @@ type Audit struct {
 	Runs               bool          // record the start of every run, too
 }
 
-// Limits bound what one run and one host may use. Zero means the default.
-type Limits struct {
-	MaxBodyBytes       int   // of a request body; default 5 MiB, at most 8 MiB
-	MaxNodeExecutions  int   // of one run; default 10,000
-	MaxRunDurationMs   int64 // of one run; default one year
-	MaxLoopIterations  int   // of one loop; default 1,000
-	MaxConcurrentNodes int   // calls of impure nodes at the same time; default 256
-	MaxCalls           int   // requests being answered; default 4,096
-	MaxStreams         int   // open event streams; default 20,000
-}
-
 // Host is a running fermata. Its methods are safe for concurrent use.
 type Host struct {
 	cfg      Config
+	bounds   host.Limits
 	catalog  *catalog
 	store    store.Store
 	vault    *vault.Vault
@@ -258,6 +255,10 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err := cfg.checkMode(); err != nil {
 		return nil, err
 	}
+	bounds, err := cfg.bounds()
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Retention == nil {
 		r := host.DefaultRetention()
 		cfg.Retention = &r
@@ -275,7 +276,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{
-		cfg: cfg, redact: secrets, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
+		cfg: cfg, bounds: bounds, redact: secrets, egress: egress.New(egress.Options{AllowPrefixes: cfg.AllowEgress, TLS: trust}),
 		hooks: egress.New(egress.Options{
 			AllowPrefixes: cfg.Webhooks.Allow, TLS: &tls.Config{RootCAs: cfg.Webhooks.RootCAs}, MaxBodyBytes: 1 << 20,
 		}),
@@ -328,7 +329,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	h.engine = engine.New(engine.Config{
 		LeaseTTL: cfg.Lease, Replicas: h.shared,
 		Store: h.store, Catalog: h.catalog, Clock: &h.clock, Log: cfg.Logger, Limits: lim,
-		Workers: cfg.Limits.MaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
+		Workers: cfg.Limits.MaxConcurrentNodes, TenantWorkers: cfg.Limits.TenantMaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret, Redact: h.redact,
 		// No node runs before the host that it serves is there.
 		Resolve: func(ctx context.Context, owner event.Owner, id ids.Run, ref node.CredentialRef) (engine.Credential, error) {
@@ -338,8 +339,6 @@ func (h *Host) assemble(ctx context.Context) error {
 			return schema.Validate("suspend-request", payload)
 		},
 	})
-	bounds := host.DefaultLimits()
-	bounds.MaxBodyBytes = or(cfg.Limits.MaxBodyBytes, bounds.MaxBodyBytes)
 	h.worker = webhook.NewWorker(webhook.Config{
 		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger, Redact: h.redact,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
@@ -358,7 +357,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	}
 	hc := host.Config{
 		Clock: &h.clock,
-		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: bounds,
+		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: h.bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
 		Relaxations: cfg.relaxations(), Retention: *cfg.Retention,
@@ -381,7 +380,8 @@ func (h *Host) assemble(ctx context.Context) error {
 	}
 	h.api = v2.New(v2.Config{
 		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
-		MaxCalls: cfg.Limits.MaxCalls, MaxStreams: cfg.Limits.MaxStreams,
+		MaxCalls: h.bounds.Edge.MaxCalls, MaxStreams: h.bounds.Edge.MaxStreams,
+		MaxBodies: cfg.Limits.MaxBodyMemory, Timeout: h.bounds.Edge.RequestTimeout, Gate: h.gate(),
 	})
 	if cfg.ConformanceSeams {
 		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
@@ -469,20 +469,6 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.hooks.Close()
 	h.issuers.Close()
 	return errors.Join(err, h.store.Close())
-}
-
-// Handler is the HTTP surface: the protocol's operations and the host's own.
-func (h *Host) Handler() http.Handler {
-	if h.seams == nil {
-		return h.api
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, seams.Prefix) {
-			h.seams.ServeHTTP(w, r)
-			return
-		}
-		h.api.ServeHTTP(w, r)
-	})
 }
 
 // Client calls the host from within this process, as a caller with every right

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/identity/idptest"
 )
 
@@ -230,5 +231,15 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	}
 	if err := lines.Err(); err != nil || !seen {
 		t.Errorf("the stream ended with %v, started seen: %v", err, seen)
+	}
+}
+
+// The metadata of the host lists every scope that an operation asks for.
+func TestEveryScopeIsInTheMetadata(t *testing.T) {
+	t.Parallel()
+	for _, r := range start(t).host.Routes() {
+		if r.Scope != "" && !slices.Contains(identity.Scopes(), r.Scope) {
+			t.Errorf("%s asks for %s, which identity.Scopes does not list", r.ID, r.Scope)
+		}
 	}
 }

@@ -21,12 +21,12 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/redact"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store", "internal/store/segment"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
 	{"internal/host"},
-	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
+	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/edge", "internal/api/gate", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},
@@ -43,6 +43,7 @@ var narrower = []struct {
 	{pkg: "internal/clock", onlyFrom: []string{}},
 	{pkg: "internal/ids", onlyFrom: []string{}},
 	{pkg: "internal/relax", onlyFrom: []string{}},
+	{pkg: "internal/limit", onlyFrom: []string{}},
 	{pkg: "internal/redact", onlyFrom: []string{}},
 	{pkg: "internal/vault", onlyBy: []string{"", "internal/host"}, onlyFrom: []string{"internal/clock", "internal/store"}},
 	{pkg: "node", onlyFrom: []string{}},
@@ -58,6 +59,8 @@ var narrower = []struct {
 	{pkg: "internal/store/postgres", onlyBy: []string{""}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
+	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},
+	{pkg: "internal/api/gate", onlyBy: []string{"", "internal/api/v2"}},
 	{pkg: "internal/api/v2", onlyBy: []string{""}},
 	{pkg: "internal/api/seams", onlyBy: []string{""}},
 	{pkg: "internal/cli", onlyBy: []string{"cmd/fermata"}},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/vault"
@@ -58,7 +59,11 @@ func (h *Host) sealed(ctx context.Context, db store.Store) (store.Store, error) 
 		return nil, err
 	}
 	h.vault, err = vault.Open(ctx, db, vault.Options{
-		Ring: ring, Log: h.cfg.Logger, Heard: h.redact.Know,
+		Ring: ring, Log: h.cfg.Logger, Heard: func(tenant, label, secret string) {
+			if !host.Shown(label) {
+				h.redact.Know(tenant, label, secret)
+			}
+		},
 	})
 	if err != nil {
 		return nil, err

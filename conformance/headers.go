@@ -59,6 +59,17 @@ var headerChecks = []check{
 		}
 	}),
 
+	must("headers.foreign-origin", "headers.md §Cross-origin preflight", "no origin is granted together with the credentials of a browser just because it asks", func(p *probe) {
+		const origin = "https://conformance-nobody-knows.example"
+		for _, a := range []answer{
+			p.get("/runs", "Origin", origin),
+			p.do("OPTIONS", "/runs", nil, "Authorization", "", "Origin", origin, "Access-Control-Request-Method", "POST"),
+		} {
+			granted, with := a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Access-Control-Allow-Credentials")
+			p.want(granted == "" || with != "true", "%s: %s is granted with credentials", a.line(), granted)
+		}
+	}),
+
 	must("headers.encoding", "runs.md §Caching and encoding", "a compressed answer says so, varies by Accept-Encoding and holds the same bytes", func(p *probe) {
 		id := p.over("completed")
 		a := p.get(at(id), "Accept-Encoding", "gzip")

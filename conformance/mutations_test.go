@@ -48,6 +48,10 @@ var discoveryMutations = []mutation{
 var wireMutations = []mutation{
 	{"unlisted header", "headers.closed-set", answers(when("", aRun), header("OpenWOP-Surprise", "1"))},
 	{"header of v1", "headers.removed", answers(when("", aRun), header("X-openwop-Webhook-Id", "1"))},
+	{"any origin with credentials", "headers.foreign-origin", answers(when("GET", create), func(r *http.Request, c *captured) {
+		c.header.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+		c.header.Set("Access-Control-Allow-Credentials", "true")
+	})},
 	{"no challenge", "headers.challenge", answers(when("", all), header("WWW-Authenticate", ""))},
 	{"challenge on 404", "headers.no-challenge-on-404", answers(when("", all), on(404, header("WWW-Authenticate", "Bearer")))},
 	{"malformed client version refused", "headers.client-version-malformed", func(next http.Handler) http.Handler {

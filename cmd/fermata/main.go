@@ -53,16 +53,20 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 			Allow: cfg.AllowWebhooks, RootCAs: roots, MaxAttempts: cfg.WebhookAttempts, Backoff: cfg.WebhookBackoff,
 			DisableAfter: cfg.WebhookDisable,
 		},
-		Limits: fermata.Limits{
-			MaxBodyBytes:       cfg.MaxBodyBytes,
-			MaxNodeExecutions:  cfg.MaxNodeExecutions,
-			MaxRunDurationMs:   cfg.MaxRunDuration.Milliseconds(),
-			MaxLoopIterations:  cfg.MaxLoopIterations,
-			MaxConcurrentNodes: cfg.MaxConcurrentNodes,
-			MaxCalls:           cfg.MaxCalls,
-			MaxStreams:         cfg.MaxStreams,
-		},
+		Limits: limits(cfg), CORSOrigins: cfg.CORSOrigins, AllowedHosts: cfg.AllowedHosts,
 	})
+}
+
+func limits(c config.Config) fermata.Limits {
+	l := c.Limits
+	return fermata.Limits{
+		MaxBodyBytes: c.MaxBodyBytes, MaxNodeExecutions: c.MaxNodeExecutions,
+		MaxRunDurationMs: c.MaxRunDuration.Milliseconds(), MaxLoopIterations: c.MaxLoopIterations,
+		MaxConcurrentNodes: c.MaxConcurrentNodes, MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, MaxBodyMemory: l.MaxBodyMemory,
+		TenantMaxCalls: l.TenantMaxCalls, TenantMaxStreams: l.TenantMaxStreams, TenantMaxConcurrentNodes: l.TenantMaxConcurrentNodes,
+		TenantMaxActiveRuns: l.TenantMaxActiveRuns, RunMaxStreams: l.RunMaxStreams,
+		TenantRate: l.TenantRate, KeyRate: l.KeyRate, AuthFailures: l.AuthFailures, RequestTimeout: l.RequestTimeout,
+	}
 }
 
 // lanes are the ways in that the file of identity describes.

@@ -35,13 +35,17 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int) ([]byte, error)
 	// writer that cannot have deadlines (a test's recorder) goes without.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(limit)), r.Body)
 	_ = rc.SetReadDeadline(time.Time{})
 	if err != nil {
 		var big *http.MaxBytesError
 		if errors.As(err, &big) {
 			drain(w, r)
 			return nil, tooLarge(limit)
+		}
+		if errors.Is(err, errNoRoom) {
+			drain(w, r)
+			return nil, noRoom()
 		}
 		return nil, problem.Invalid("body", "the request body could not be read to its end")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/store"
 )
@@ -21,6 +22,8 @@ type Server struct {
 	log     *slog.Logger
 	calls   chan struct{}
 	streams chan struct{}
+	bodies  *limit.Shares[string]
+	timeout time.Duration
 	version func(http.ResponseWriter, *http.Request, *Route) error
 	also    func(http.Header, *http.Request, *problem.Error)
 	rid     ids.Minter
@@ -33,6 +36,12 @@ type Options struct {
 	MaxStreams int // open event streams
 	Log        *slog.Logger
 
+	// MaxBodies is how many bytes of large request bodies are held at the same
+	// time, and three quarters of it those of one tenant.
+	MaxBodies int
+	// Timeout is how long a call may take, from its headers to its answer.
+	Timeout time.Duration
+
 	// Version negotiates the protocol version of a request and stamps the
 	// answer; it runs before anything else about a route.
 	Version func(w http.ResponseWriter, r *http.Request, route *Route) error
@@ -42,6 +51,12 @@ type Options struct {
 	Challenge func(h http.Header, r *http.Request, e *problem.Error)
 }
 
+// Defaults of Options.
+const (
+	DefaultBodies  = 128 << 20
+	DefaultTimeout = 2 * time.Minute
+)
+
 // NewServer makes a server of routes.
 func NewServer(routes []Route, o Options) *Server {
 	if o.MaxCalls <= 0 {
@@ -50,12 +65,19 @@ func NewServer(routes []Route, o Options) *Server {
 	if o.MaxStreams <= 0 {
 		o.MaxStreams = 20_000
 	}
+	if o.MaxBodies <= 0 {
+		o.MaxBodies = DefaultBodies
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		table: NewTable(routes), log: o.Log, version: o.Version, also: o.Challenge,
-		calls: make(chan struct{}, o.MaxCalls), streams: make(chan struct{}, o.MaxStreams),
+		table: NewTable(routes), log: o.Log, version: o.Version, also: o.Challenge, timeout: o.Timeout,
+		bodies: limit.NewShares[string](int64(o.MaxBodies), int64(limit.Portion(o.MaxBodies))),
+		calls:  make(chan struct{}, o.MaxCalls), streams: make(chan struct{}, o.MaxStreams),
 	}
 }
 
@@ -85,7 +107,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, full(route))
 		return
 	}
-	s.serve(w, &Request{Request: r, Route: route, Params: params})
+	defer meter(r, s.bodies)()
+	s.serve(w, r, route, params)
 }
 
 func full(route *Route) error {
@@ -98,7 +121,13 @@ func full(route *Route) error {
 	return e
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *Request) {
+func (s *Server) serve(w http.ResponseWriter, outer *http.Request, route *Route, params map[string]string) {
+	r := &Request{Request: outer, Route: route, Params: params}
+	if !route.Stream {
+		ctx, done := context.WithTimeout(outer.Context(), s.timeout)
+		defer done()
+		r.Request = outer.WithContext(ctx)
+	}
 	tracked := &tracker{ResponseWriter: w}
 	defer func() {
 		p := recover()
@@ -112,14 +141,14 @@ func (s *Server) serve(w http.ResponseWriter, r *Request) {
 		if tracked.begun {
 			panic(http.ErrAbortHandler) // too late for an envelope: cut the connection
 		}
-		s.refuse(w, r.Request, problem.Internal(errors.New("panic")))
+		s.refuse(w, outer, problem.Internal(errors.New("panic")))
 	}()
 	if err := r.Route.Handle(tracked, r); err != nil {
 		if tracked.begun {
 			s.log.Warn("an answer broke off", "operation", r.Route.ID, "err", err)
 			panic(http.ErrAbortHandler)
 		}
-		s.refuse(w, r.Request, err)
+		s.refuse(w, outer, err)
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *Conn) send(method, path string, body []byte) error {
 	b := append(c.out[:0], method...)
 	b = append(b, ' ')
 	b = append(b, path...)
-	b = append(b, " HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "+apiKey...)
+	b = append(b, " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+apiKey...)
 	if body != nil {
 		b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(len(body)), 10)

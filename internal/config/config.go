@@ -30,6 +30,11 @@ type Config struct {
 	MaxCalls           int           // requests answered at the same time
 	MaxStreams         int           // open event streams
 
+	Limits Limits // of tenants, keys, addresses and requests
+
+	CORSOrigins  []string // whose pages may read answers
+	AllowedHosts []string // names a proxy on this machine calls the host by
+
 	EgressCAFile     string // authorities that outbound https trusts beside the system's; empty for none
 	ConformanceSeams bool   // the suite's way in; a relaxation
 	SigningKeys      string // public keys that discovery lists; empty for none

@@ -68,6 +68,7 @@ func TestDefaults(t *testing.T) {
 		MaxConcurrentNodes: 256, MaxCalls: 4096, MaxStreams: 20_000,
 		WebhookAttempts: 10, WebhookBackoff: 2 * time.Second, WebhookDisable: 6 * time.Hour, ShutdownGrace: 10 * time.Second,
 		Retention: Retention{MaxAge: 365 * day, Tombstones: 730 * day}, AuditEntries: 1000, AuditInterval: time.Minute,
+		Limits: Limits{MaxBodyMemory: 128 << 20, TenantRate: "none", KeyRate: "none", AuthFailures: "300/m", RequestTimeout: 2 * time.Minute},
 	}
 	if fmt.Sprint(c) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
@@ -92,6 +93,9 @@ func TestPrecedence(t *testing.T) {
 		"master-key-file": {"/f", "/e", "/g"}, "credentials-dir": {"/f", "/e", "/g"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},
+		"max-body-memory": {"20000001", "20000002", "20000003"}, "request-timeout": {"1s", "2m", "3s"},
+		"tenant-rate": {"1/s", "2/m:7", "none"}, "key-rate": {"1/s", "2/m:7", "none"}, "auth-failures": {"1/s", "2/m:7", "none"},
+		"cors-origins": {"https://a.test", "https://b.test", "http://c.test:1"}, "allowed-hosts": {"a.test", "b.test", "c.test"},
 		"audit-checkpoint-interval": {"1s", "2m", "3h"}, "audit-retention": {"1d", "none", "30d"}, "audit-runs": {"on", "off", "on"},
 		"public-url": {"https://f.example", "https://e.example", "https://g.example"}, "tls-min-version": {"1.2", "1.3", "1.2"},
 		"tls-cert": {"/f", "/e", "/g"}, "tls-key": {"/f", "/e", "/g"}, "tls-client-ca": {"/f", "/e", "/g"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,9 @@ func (s *Setting) Env() string {
 // Settings is the table, in the order in which people are shown it.
 func Settings() []Setting { return settings }
 
-var settings = []Setting{
+var settings = slices.Concat(mainSettings, limitSettings)
+
+var mainSettings = []Setting{
 	{
 		Name: "mode", Type: "mode", Default: string(relax.Development),
 		Usage: "What the host is for: development, or production, which refuses every setting that loosens a protection.",

@@ -36,7 +36,7 @@ func TestNodeThatBlocksForEverTimesOut(t *testing.T) {
 	}
 	l.halt(l.e)
 	p.free()
-	eventually(t, "the blocked calls end", func() bool { return l.e.Strays() == 0 && len(l.e.slots) == 0 })
+	eventually(t, "the blocked calls end", func() bool { return l.e.Strays() == 0 && l.e.slots.Held() == 0 })
 }
 
 // TestStraysAreBounded has more calls go on after their end than may. Those beyond
@@ -66,7 +66,7 @@ func TestStraysAreBounded(t *testing.T) {
 	}
 	await(t, "the engine to know that nobody waits for a call", e.calls.nothing())
 	p.free()
-	eventually(t, "the blocked calls end", func() bool { return e.Strays() == 0 && len(e.slots) == 0 })
+	eventually(t, "the blocked calls end", func() bool { return e.Strays() == 0 && e.slots.Held() == 0 })
 	for _, id := range runs {
 		l.sound(id)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-run/fermata/internal/effect"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/run"
@@ -31,8 +32,9 @@ type Config struct {
 	Log      *slog.Logger
 	Limits   run.Limits
 
-	// Workers bounds the calls of impure nodes made at the same time.
-	Workers int
+	// Workers bounds the calls of impure nodes made at the same time, and
+	// TenantWorkers those of one tenant; default three quarters.
+	Workers, TenantWorkers int
 
 	// Seams lists the ways out that impure calls may take; nil: none.
 	Seams *effect.Registry
@@ -91,7 +93,7 @@ type Engine struct {
 
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry
-	slots    chan struct{}
+	slots    *limit.Fair[string] // by tenant
 
 	performing performing
 	timers     *timers
@@ -122,6 +124,9 @@ func New(cfg Config) *Engine {
 	if cfg.Workers <= 0 {
 		cfg.Workers = 256
 	}
+	if cfg.TenantWorkers <= 0 {
+		cfg.TenantWorkers = limit.Portion(cfg.Workers)
+	}
 	if cfg.ReconcileEvery <= 0 {
 		cfg.ReconcileEvery = time.Second
 	}
@@ -135,7 +140,7 @@ func New(cfg Config) *Engine {
 	e := &Engine{
 		cfg: cfg, store: cfg.Store, clock: cfg.Clock, log: cfg.Log,
 		defs: NewDefinitions(cfg.Store.Workflows(), cfg.Catalog),
-		feed: newFeed(), slots: make(chan struct{}, cfg.Workers), stop: make(chan struct{}),
+		feed: newFeed(), slots: limit.NewFair[string](cfg.Workers, cfg.TenantWorkers), stop: make(chan struct{}),
 	}
 	e.actors.init()
 	e.warm = newWarm()

@@ -70,12 +70,11 @@ func (l *locked) Lookup(name string) (jsontext.Value, bool) {
 // outside makes a call once there is room for it. over is called when nobody waits
 // for the call any more, even if its code does not notice.
 func (e *Engine) outside(ctx context.Context, typ *node.Type, in *node.Input, over func()) (r run.NodeResult, ok bool) {
-	select {
-	case e.slots <- struct{}{}:
-	case <-ctx.Done():
+	tenant := in.TenantID
+	if e.slots.Enter(ctx, tenant) != nil {
 		return r, false
 	}
-	leave := sync.OnceFunc(func() { <-e.slots })
+	leave := sync.OnceFunc(func() { e.slots.Leave(tenant) })
 	defer leave()
 	for wait := firstWait; ; wait = min(2*wait, longestGap) {
 		err := outcomes(in.Wake)

@@ -24,6 +24,10 @@ const (
 	maxAuditKeys  = 1000 // in all time; each is published for ever
 )
 
+// Shown reports whether what store.Secrets keeps under a purpose is no secret, but
+// lies there because it belongs to one: it is there to be read by everybody.
+func Shown(purpose string) bool { return purpose == publicPurpose || purpose == hostPurpose }
+
 // auditKeys are the keys of checkpoints.
 type auditKeys struct {
 	store store.Secrets

@@ -61,7 +61,8 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"profileVersion": flow.CompensationProfile, "orderingModels": []string{flow.ReverseCompletion}, "manualIntervention": true,
 		}),
 		"extensions": map[string]any{
-			"fermata.host": map[string]any{"path": "/host/fermata/"},
+			"fermata.host":   map[string]any{"path": "/host/fermata/"},
+			"fermata.limits": h.limitFacets(),
 		},
 	}
 	if h.cfg.ConformanceSeams {

@@ -10,6 +10,7 @@ import (
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/limit"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/relax"
@@ -70,6 +71,24 @@ type Limits struct {
 	// for an earlier one of the same key.
 	KeyRetention    time.Duration
 	MaxInFlightWait time.Duration
+
+	// TenantActiveRuns is how many runs of one tenant may be under way that no run
+	// has started; 0 for any number.
+	TenantActiveRuns int
+
+	// Edge are bounds that are kept before a request comes here. The host only says
+	// in discovery what they are.
+	Edge EdgeLimits
+}
+
+// EdgeLimits are bounds of the wire. Zero means none.
+type EdgeLimits struct {
+	MaxCalls, MaxStreams             int // of the host, at the same time
+	TenantMaxCalls, TenantMaxStreams int // of one tenant
+	RunMaxStreams                    int
+	TenantRate, KeyRate              limit.Rate // of requests
+	AuthFailures                     limit.Rate // of credentials that are none, from one address
+	RequestTimeout                   time.Duration
 }
 
 // DefaultLimits are the bounds of a host whose operator set none. The body
@@ -93,6 +112,7 @@ type Host struct {
 	flights flights
 
 	verifying tenantRate
+	active    activeRuns
 	denials   denials
 	auditKeys auditKeys
 }
@@ -117,8 +137,9 @@ func New(cfg Config) *Host {
 	return &Host{
 		auditKeys: auditKeys{store: cfg.Store.Secrets()},
 		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
-		id:   &hostID{store: cfg.Store.Secrets()},
-		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
+		id:     &hostID{store: cfg.Store.Secrets()},
+		keys:   &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now},
+		active: activeRuns{most: cfg.Limits.TenantActiveRuns, count: cfg.Store.Runs().CountActive},
 	}
 }
 

@@ -94,6 +94,11 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if id.IsZero() {
 		id = h.engine.NewID(c.Tenant())
 	}
+	begun, err := h.active.begin(ctx, c.Tenant())
+	if err != nil {
+		return Created{}, err
+	}
+	defer begun()
 	create := h.engine.Create
 	if r.Alone {
 		create = h.engine.CreateAlone

@@ -71,6 +71,11 @@ func (h *Host) ForkRun(ctx context.Context, c identity.Caller, source ids.Run, r
 
 func (h *Host) fork(ctx context.Context, id ids.Run, row *store.Run, f run.Fork, out Forked) (Forked, error) {
 	try := attemptIn(ctx)
+	begun, err := h.active.begin(ctx, id.Tenant)
+	if err != nil {
+		return Forked{}, err
+	}
+	defer begun()
 	o, err := h.engine.Fork(ctx, id, row, f)
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if made, done, err := h.created(ctx, try); done || err != nil {

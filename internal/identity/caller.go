@@ -39,9 +39,13 @@ const (
 func Scopes() []string {
 	return []string{
 		ManifestRead, RunsCreate, RunsRead, RunsCancel, ApprovalsRespond, WebhooksManage, WorkflowsWrite, KeysWrite,
-		CompensationOperate,
+		CompensationOperate, AuditRead, AuditManage, Seams,
 	}
 }
+
+// hostWide are the scopes that reach beyond the tenant of who holds them. An issuer
+// vouches for a tenant: its tokens carry one only if the operator has said so.
+var hostWide = []string{AuditManage, Seams}
 
 // Caller is an authenticated party. Its memberships are those of the moment at
 // which its credential was looked at.

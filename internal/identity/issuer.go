@@ -41,7 +41,8 @@ type Issuer struct {
 	Kind    string `json:"kind"`
 
 	// ScopeClaim is where scopes are; scope, or else scp, if empty. Scopes are the
-	// most that a token of the issuer can carry; all if empty. Grant is what each
+	// most that a token of the issuer can carry; if empty, all that reach no further
+	// than its tenant. Grant is what each
 	// carries without saying so. Required must be in every token.
 	ScopeClaim string   `json:"scope-claim"`
 	Scopes     []string `json:"scopes"`

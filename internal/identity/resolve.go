@@ -91,7 +91,8 @@ func (t *trusted) scopes(cl claims) ([]string, error) {
 	out := append([]string{}, t.Grant...)
 	for _, s := range carried {
 		// Whatever is no scope of a host like this one means something elsewhere.
-		if ValidScope(s) && (len(t.Scopes) == 0 || slices.Contains(t.Scopes, s)) && !slices.Contains(out, s) {
+		may := slices.Contains(t.Scopes, s) || len(t.Scopes) == 0 && !slices.Contains(hostWide, s)
+		if ValidScope(s) && may && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}

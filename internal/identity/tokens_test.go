@@ -45,6 +45,22 @@ func TestATokenBecomesACaller(t *testing.T) {
 	}
 }
 
+// An issuer vouches for a tenant: what reaches beyond it is for the operator to give.
+func TestScopesBeyondTheTenant(t *testing.T) {
+	cl := func(l *lab) idptest.Claims {
+		return l.standard().With(idptest.Claims{"scope": "runs:read fermata:audit:manage fermata:seams"})
+	}
+	l := newLab(t, nil)
+	c, err := l.bearer(l.idp.Token(cl(l)))
+	if err != nil || !slices.Equal(c.Scopes, []string{"runs:read"}) {
+		t.Errorf("%v, %v", c.Scopes, err)
+	}
+	l = newLab(t, func(c *identity.Tokens) { c.Issuers[0].Scopes = []string{"fermata:audit:manage"} })
+	if c, err = l.bearer(l.idp.Token(cl(l))); err != nil || !slices.Equal(c.Scopes, []string{"fermata:audit:manage"}) {
+		t.Errorf("%v, %v", c.Scopes, err)
+	}
+}
+
 func TestScpAndTenantByClaim(t *testing.T) {
 	l := newLab(t, func(c *identity.Tokens) {
 		i := &c.Issuers[0]

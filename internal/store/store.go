@@ -78,6 +78,10 @@ type Runs interface {
 	// first is descending byte order of the ids, which are minted in order.
 	List(ctx context.Context, q ListQuery) ([]Run, error)
 
+	// CountActive counts the runs of one tenant that have no parent and a status
+	// that is not final, until there are most of them.
+	CountActive(ctx context.Context, tenant string, most int) (int, error)
+
 	// Children reads the rows of a run's child runs, oldest first.
 	Children(ctx context.Context, parent ids.Run) ([]Run, error)
 

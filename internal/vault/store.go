@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/store"
@@ -57,9 +58,16 @@ type secrets struct {
 	v *Vault
 }
 
+// heard tells of a key, unless it is the public part of one, which is for showing.
+func (x secrets) heard(s store.Secret) {
+	if !strings.HasSuffix(s.Purpose, "-public") {
+		x.v.opts.Heard("", s.Purpose, string(s.Value))
+	}
+}
+
 // Add implements store.Secrets.
 func (x secrets) Add(ctx context.Context, s store.Secret) (err error) {
-	x.v.opts.Heard("", s.Purpose, string(s.Value))
+	x.heard(s)
 	s.Value, err = x.v.Seal(ctx, "", s.Value, secretBound(s.Purpose, s.ID))
 	if err != nil {
 		return err
@@ -77,7 +85,7 @@ func (x secrets) List(ctx context.Context, purpose string) ([]store.Secret, erro
 		if err != nil {
 			return nil, fmt.Errorf("secret %s of %s: %w", list[i].ID, purpose, err)
 		}
-		x.v.opts.Heard("", purpose, string(list[i].Value))
+		x.heard(list[i])
 	}
 	return list, err
 }

@@ -4,9 +4,12 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/gate"
 	"github.com/fermata-run/fermata/internal/api/openapi"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -20,6 +23,7 @@ type API struct {
 	auth identity.Authenticator
 	log  *slog.Logger
 
+	gate     *gate.Gate
 	redact   *redact.Redactor
 	resource *identity.Resource
 
@@ -37,13 +41,17 @@ type Config struct {
 	Version    string           // of the implementation
 	MaxCalls   int
 	MaxStreams int
+	MaxBodies  int           // bytes of large request bodies held at the same time
+	Timeout    time.Duration // of a call
+	Gate       gate.Config
 }
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log, redact: c.Redact}
+	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log, redact: c.Redact, gate: gate.New(c.Gate)}
 	a.server = api.NewServer(a.routes(), api.Options{
 		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate, Challenge: a.challenge,
+		MaxBodies: c.MaxBodies, Timeout: c.Timeout,
 	})
 	a.openapi = sync.OnceValues(func() ([]byte, error) {
 		return openapi.Build(openapi.Info{Title: "fermata", Version: c.Version}, a.server.Table().Routes)
@@ -53,6 +61,23 @@ func New(c Config) *API {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.server.ServeHTTP(w, r) }
+
+// Methods are the methods of a path, as it is written in a request; none if it is
+// no operation's.
+func (a *API) Methods(escapedPath string) []string {
+	// No operation has this method, so that every one of the path is listed.
+	_, _, methods := a.server.Table().Match("-", escapedPath)
+	return methods
+}
+
+// Stamp names the version of the protocol in an answer that is given before the
+// request gets here.
+func (a *API) Stamp(h http.Header, r *http.Request) {
+	route, _, _ := a.server.Table().Match(r.Method, r.URL.EscapedPath())
+	if route == nil || route.Protocol {
+		h.Set(versionHeader, host.ProtocolVersion)
+	}
+}
 
 // Routes is the route table, for tests that walk it.
 func (a *API) Routes() []api.Route { return a.server.Table().Routes }
@@ -89,13 +114,23 @@ func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		c, ok := identity.FromContext(r.Context())
 		if !ok {
+			shown := strings.Join(r.Header.Values("Authorization"), ",")
+			if err := a.gate.Knock(r.Request, shown); err != nil {
+				return err
+			}
 			var err error
-			if c, err = a.auth.Authenticate(r.Request); err != nil {
-				if r.Header.Get("Authorization") != "" {
+			c, err = a.auth.Authenticate(r.Request)
+			if err := a.gate.Known(r.Request, shown, err); err != nil {
+				if shown != "" {
 					a.host.Unauthenticated(err)
 				}
 				return err
 			}
+			leave, err := a.gate.Enter(r, c)
+			if err != nil {
+				return err
+			}
+			defer leave()
 		}
 		if err := r.CheckQuery(); err != nil {
 			return err

@@ -70,10 +70,19 @@ func (a *API) issueToken(w http.ResponseWriter, r *api.Request, c identity.Calle
 func (a *API) byToken(intent string, h func(http.ResponseWriter, *api.Request, host.Grant) error) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		g, err := a.host.OpenToken(r.Context(), r.Params["token"], intent)
+		shown := r.Params["token"]
+		if err := a.gate.Knock(r.Request, shown); err != nil {
+			return err
+		}
+		g, err := a.host.OpenToken(r.Context(), shown, intent)
+		if err := a.gate.Known(r.Request, shown, err); err != nil {
+			return err
+		}
+		leave, err := a.gate.Enter(r, g.Caller())
 		if err != nil {
 			return err
 		}
+		defer leave()
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package v2
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
@@ -131,6 +132,9 @@ func (a *API) routes() []api.Route {
 		if r := &rs[i]; r.Mutates() {
 			r.Headers = append(r.Headers, keyed)
 			r.Errors = append(r.Errors, 409)
+		}
+		if r := &rs[i]; (r.Scope != "" || r.Pattern == "/interrupts/{token}") && !slices.Contains(r.Errors, 429) {
+			r.Errors = append(r.Errors, 429) // whoever is known has bounds
 		}
 		if r := &rs[i]; strings.Contains(r.Pattern, "{runId}") {
 			r.Errors = append(r.Errors, 410) // run_expired, spec v2 replay.md §Retention

@@ -23,7 +23,11 @@ func TestContractBehindPoolers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the contract once more")
 	}
-	for _, mode := range []string{"cache_describe", "simple_protocol"} {
+	modes := []string{"cache_describe"}
+	if os.Getenv("FERMATA_LONG") != "" {
+		modes = append(modes, "exec", "simple_protocol")
+	}
+	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T, dir string) store.Store {
 				return openTest(t, dir, "&default_query_exec_mode="+mode, Options{})
@@ -35,8 +39,8 @@ func TestContractBehindPoolers(t *testing.T) {
 // TestContractWithFewConnections: nothing may need two connections at once.
 func TestContractWithFewConnections(t *testing.T) {
 	pgtest.Shared(t)
-	if testing.Short() {
-		t.Skip("the contract once more")
+	if os.Getenv("FERMATA_LONG") == "" {
+		t.Skip("the contract once more: FERMATA_LONG is not set")
 	}
 	storetest.Run(t, func(t *testing.T, dir string) store.Store {
 		return openTest(t, dir, "", Options{Connections: 1, Writers: 1})

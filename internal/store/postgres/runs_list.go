@@ -19,6 +19,12 @@ const (
 	listBoth = `SELECT ` + runColumns + ` FROM runs
 		WHERE tenant = $1 AND run_id < $2 AND workflow = $4 AND status = $5 ORDER BY run_id DESC LIMIT $3`
 
+	// Each status that is not final is a stretch of the index.
+	countActive = `SELECT count(*) FROM (SELECT 1 FROM runs
+		WHERE tenant = $1 AND status <> 'completed' AND parent_id IS NULL AND status IN
+		('pending', 'running', 'paused', 'waiting-approval', 'waiting-input', 'waiting-external', 'cancelling')
+		LIMIT $2) active`
+
 	selectChildren = `SELECT ` + runColumns + ` FROM runs
 		WHERE parent_tenant = $1 AND parent_id = $2 ORDER BY run_id`
 )
@@ -48,6 +54,15 @@ func (r runs) List(ctx context.Context, q store.ListQuery) (out []store.Run, err
 		return err
 	})
 	return out, wrap("list runs", err)
+}
+
+// CountActive implements store.Runs.
+func (r runs) CountActive(ctx context.Context, tenant string, most int) (n int, err error) {
+	err = r.s.read(ctx, func(q querier) error {
+		_, err := one(ctx, q, countActive, []any{tenant, bound(most)}, &n)
+		return err
+	})
+	return n, wrap("count active runs", err)
 }
 
 // Children implements store.Runs.

@@ -168,7 +168,7 @@ func TestPlans(t *testing.T) {
 		"listStatus": "runs_status", "selectChildren": "runs_parent", "nextHolder": "runs_instance", "lostRuns": "runs_instance",
 		"dueRuns": "runs_wake", "nextWake": "runs_wake", "unsettled": "runs_notify", "selectEnded": "runs_ended", "endOf": "runs_ended",
 		"nextTenant": "runs_", "dueTargets": "delivery_targets_due", "nextTarget": "delivery_targets_due",
-		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope",
+		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope", "countActive": "runs_status",
 	} {
 		sql := all[name]
 		if sql == "" {

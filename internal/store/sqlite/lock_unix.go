@@ -6,7 +6,13 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
+
+// lockWait is how long a lock may still be held that is being given up: by a process
+// that is about to end, or by one that this process has forked and that has not yet
+// begun its own program.
+const lockWait = time.Second
 
 // takeLock locks a file until unlock is called or the process ends.
 func takeLock(name string) (unlock func() error, err error) {
@@ -14,9 +20,9 @@ func takeLock(name string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for end := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != syscall.EINTR {
+		if err != syscall.EINTR && (err != syscall.EWOULDBLOCK || time.Now().After(end)) {
 			break
 		}
 	}

@@ -15,6 +15,7 @@ func TestPlans(t *testing.T) {
 		selectSegments: "INDEX sqlite_autoindex_events_1 (tenant=? AND run_id=? AND seq>?)",
 		listAll:        "PRIMARY KEY (tenant=? AND run_id<?)", listCompleted: "PRIMARY KEY (tenant=? AND run_id<?)",
 		listStatus:     "runs_status (tenant=? AND status=? AND run_id<?)",
+		countActive:    "runs_status (tenant=? AND status=?)",
 		listWorkflow:   "runs_workflow (tenant=? AND workflow=? AND run_id<?)",
 		selectChildren: "runs_parent (parent_tenant=? AND parent_id=?)", unsettled: "runs_notify",
 		lostBelow: "runs_instance (instance>? AND instance<?)", lostAbove: "runs_instance (instance>?",

@@ -21,6 +21,13 @@ const (
 		WHERE tenant = ?1 AND run_id < ?2 AND workflow = ?3
 		AND (?4 = '' OR status = ?4) ORDER BY run_id DESC LIMIT ?5`
 
+	// Each status that is not final is a stretch of the index.
+	// One row for each active run. Each status that is not final is a stretch of the index.
+	countActive = `SELECT 1 FROM runs INDEXED BY runs_status
+		WHERE tenant = ?1 AND status <> 'completed' AND parent_id IS NULL AND status IN
+		('pending', 'running', 'paused', 'waiting-approval', 'waiting-input', 'waiting-external', 'cancelling')
+		LIMIT ?2`
+
 	selectChildren = `SELECT ` + runColumns + ` FROM runs
 		WHERE parent_tenant = ? AND parent_id = ? ORDER BY run_id`
 )
@@ -58,4 +65,16 @@ func (r runs) Children(ctx context.Context, parent ids.Run) (out []store.Run, er
 		return err
 	})
 	return out, wrapRun("list children of run", parent, err)
+}
+
+// CountActive implements store.Runs.
+func (r runs) CountActive(ctx context.Context, tenant string, most int) (n int, err error) {
+	err = r.s.readers.read(ctx, func(c *conn) error {
+		n = 0
+		return c.prep(countActive).text(tenant).bound(most).each(func(*row) (bool, error) {
+			n++
+			return true, nil
+		})
+	})
+	return n, wrap("count active runs", err)
 }

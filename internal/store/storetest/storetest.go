@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 
 		{"list and filters", listAndFilters},
 		{"list order", listOrder},
+		{"active runs", activeRuns},
 		{"children", children},
 		{"news of children", newsOfChildren},
 		{"settle in a step", settleInAStep},
