@@ -39,13 +39,13 @@ const (
 func Scopes() []string {
 	return []string{
 		ManifestRead, RunsCreate, RunsRead, RunsCancel, ApprovalsRespond, WebhooksManage, WorkflowsWrite, KeysWrite,
-		CompensationOperate, AuditRead, AuditManage, Seams,
+		CompensationOperate, AuditRead, AuditManage, Seams, CredentialsRead, CredentialsWrite, CredentialsAdmin, VaultOperate,
 	}
 }
 
 // hostWide are the scopes that reach beyond the tenant of who holds them. An issuer
 // vouches for a tenant: its tokens carry one only if the operator has said so.
-var hostWide = []string{AuditManage, Seams}
+var hostWide = []string{AuditManage, Seams, VaultOperate}
 
 // Caller is an authenticated party. Its memberships are those of the moment at
 // which its credential was looked at.
