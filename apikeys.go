@@ -5,22 +5,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/store/sqlite"
 )
 
 // CreateKey adds an API key with every right in one tenant to a data folder that
 // no host is using, and returns it. It is stored as a hash only: nobody can show
 // it again. An empty key means a generated one.
+//
+// In place of a folder it takes the address of a database that hosts share
+// (Config.Store); they may be at work.
 func CreateKey(ctx context.Context, dataDir, tenant, name, key string) (string, error) {
-	path := filepath.Join(dataDir, "fermata.db")
-	if _, err := os.Stat(path); err != nil {
+	cfg := Config{DataDir: dataDir}
+	if strings.HasPrefix(dataDir, "postgres://") || strings.HasPrefix(dataDir, "postgresql://") {
+		cfg = Config{Store: dataDir}
+	} else if _, err := os.Stat(filepath.Join(dataDir, "fermata.db")); err != nil {
 		return "", fmt.Errorf("there is no host's data in %s: %w", dataDir, err)
 	}
-	db, err := sqlite.Open(path, sqlite.Options{})
+	db, err := openStore(ctx, cfg)
 	if err != nil {
 		return "", err
 	}
