@@ -12,8 +12,8 @@ import (
 )
 
 // RecoverKey makes an API key with every right in a tenant that is there, and
-// returns it: for a key that was lost. Whoever can open the data folder, with its
-// master key, has everything in it. An empty tenant means DefaultTenant, whose key
+// returns it: for a key that was lost. Whoever can open the data folder or the
+// database of Config.Store, with its master key, has everything in it. An empty tenant means DefaultTenant, whose key
 // administers the host and which becomes active if it was suspended; another tenant
 // stays what it is. An empty key means a generated one.
 func (h *Host) RecoverKey(ctx context.Context, tenant, name, key string) (string, error) {
@@ -28,7 +28,7 @@ func (h *Host) RecoverKey(ctx context.Context, tenant, name, key string) (string
 	}
 	t, err := h.store.Tenants().Get(ctx, tenant)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", fmt.Errorf("there is no tenant %q in this data folder", tenant)
+		return "", fmt.Errorf("there is no tenant %q on this host", tenant)
 	}
 	if err != nil {
 		return "", err

@@ -28,7 +28,7 @@ const patience = 60 * time.Second
 
 // openReal opens a real host, as the program does.
 func openReal(ctx context.Context, cfg config.Config, log *slog.Logger) (Host, error) {
-	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
+	return fermata.Open(ctx, fermata.Config{DataDir: cfg.Data, Store: cfg.Store, StoreConnections: 4, MasterKey: cfg.MasterKey, Logger: log, Mode: string(cfg.Mode), BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress,
 		Retention: &fermata.Retention{Default: fermata.Bounds{MaxAge: cfg.Retention.MaxAge, MaxRuns: cfg.Retention.MaxRuns}}})
 }
 
@@ -102,7 +102,7 @@ func (w *world) env() Env {
 			}
 			return out
 		},
-		Version: "1.2.3", OpenHost: w.open, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, Migrator: realMigrator{}, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {

@@ -24,7 +24,7 @@ var listening = regexp.MustCompile(`is listening on (http://127\.0\.0\.1:\d+)\n`
 // serving waits until a host says where it listens.
 func (w *world) serving() string {
 	w.t.Helper()
-	w.saw(w.out, "data  ")
+	w.saw(w.out, "  mode  ")
 	m := listening.FindStringSubmatch(w.out.String())
 	if m == nil {
 		w.t.Fatalf("no address in %s", w.out)

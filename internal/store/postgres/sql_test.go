@@ -156,6 +156,14 @@ func TestPlans(t *testing.T) {
 		FROM generate_series(1, 50000) n;
 		INSERT INTO events (tenant, run_id, seq, n, body, mark) SELECT tenant, run_id, s, 1, '{}', 0 FROM runs, generate_series(0, 2) s;
 		INSERT INTO checkpoints (tenant, run_id, seq, state) SELECT tenant, run_id, 1, '{}' FROM runs WHERE seq % 2 = 1;
+		UPDATE runs SET workspace = CAST('w' || seq % 9 AS bytea) WHERE status <> 'completed';
+		INSERT INTO keys (tenant, id, hash, form, old_hash, name, kind, workspace, scopes, in_groups, has_roles, version)
+			SELECT 't' || n % 50, 'k' || n, CAST('h' || n AS bytea), n % 1000 > 0, CAST('o' || n AS bytea), '', '', '', '[]', '[]', '[]', 0 FROM generate_series(1, 5000) n;
+		INSERT INTO key_hashes (hash, tenant, id) SELECT hash, tenant, id FROM keys UNION ALL SELECT old_hash, tenant, id FROM keys;
+		INSERT INTO tenants (tenant, name, state, unsettled, version) SELECT 't' || n, '', 'active', n % 1000 = 0, 0 FROM generate_series(1, 5000) n;
+		INSERT INTO members (tenant, id, issuer, subject, name, workspace, in_groups, has_roles)
+			SELECT 't' || n % 50, 'm' || n, '', '', '', '', '[]', '[]' FROM generate_series(1, 5000) n;
+		INSERT INTO roles (tenant, name, scopes) SELECT 't' || n % 500, 'r' || n, '[]' FROM generate_series(1, 5000) n;
 		INSERT INTO delivery_targets (tenant, target, due_at, resume_at, failures) SELECT 't' || n % 50, 'd' || n, n, 0, 0 FROM generate_series(1, 5000) n;
 		INSERT INTO deliveries (tenant, target, run_id, next_seq, last_seq, attempts, due_at, claim, created_at)
 			SELECT 't' || n % 50, 'd' || n % 5000, 'r' || n, 0, 0, 0, n, 0, n FROM generate_series(1, 20000) n;
@@ -171,6 +179,9 @@ func TestPlans(t *testing.T) {
 		"dueRuns": "runs_wake", "nextWake": "runs_wake", "unsettled": "runs_notify", "selectEnded": "runs_ended", "endOf": "runs_ended",
 		"nextTenant": "runs_", "dueTargets": "delivery_targets_due", "nextTarget": "delivery_targets_due",
 		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope", "countActive": "runs_status",
+		"listWorkspace": "runs_workspace", "keyByHash": "key_hashes_pkey", "keyByID": "keys_pkey", "listKeys": "keys_pkey", "keyVersion": "keys_pkey",
+		"touchKey": "keys_pkey", "dropHashes": "key_hashes_key", "unkeyed": "keys_unkeyed", "selectTenant": "tenants_pkey", "listTenants": "tenants_pkey",
+		"listUnsettled": "tenants_unsettled", "selectMember": "members_pkey", "listMembers": "members_pkey", "listRoles": "roles_pkey",
 	} {
 		sql := all[name]
 		if sql == "" {

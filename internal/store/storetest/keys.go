@@ -159,6 +159,51 @@ func keyRaces(e *env) {
 	same(e, "version", got.Version, int64(1))
 }
 
+// keyHashRaces: of many who want a hash at once, as the present one or as the former
+// one, one has it.
+func keyHashRaces(e *env) {
+	k := e.s.Keys()
+	change := e.key("acme", "z", 200)
+	e.ok(k.Add(e.ctx, change))
+	shared := []byte{1}
+	won := make(chan string, 17)
+	took := func(id string, err error) {
+		switch {
+		case err == nil:
+			won <- id
+		case !errors.Is(err, store.ErrExists):
+			e.Errorf("unexpected error: %v", err)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range byte(16) {
+		wg.Go(func() {
+			mine := e.key("acme", string('a'+rune(i)), 100+i)
+			if i%2 == 0 {
+				mine.OldHash, mine.OldUntil = shared, mine.ExpiresAt
+			} else {
+				mine.Hash, mine.OldHash, mine.OldUntil = shared, mine.Hash, mine.ExpiresAt
+			}
+			took(mine.ID, k.Add(e.ctx, mine))
+		})
+	}
+	wg.Go(func() {
+		change.OldHash, change.OldUntil = shared, change.ExpiresAt
+		took(change.ID, k.Update(e.ctx, change))
+	})
+	wg.Wait()
+	close(won)
+	same(e, "winners", len(won), 1)
+	got, err := k.ByHash(e.ctx, shared)
+	e.ok(err)
+	same(e, "the key that has the hash", got.ID, <-won)
+	n, err := k.Count(e.ctx)
+	e.ok(err)
+	list, err := k.List(e.ctx, "acme", "", 0)
+	e.ok(err)
+	same(e, "keys", n, len(list))
+}
+
 func keyUses(e *env) {
 	k := e.s.Keys()
 	e.ok(k.Add(e.ctx, e.key("acme", "a", 1)))

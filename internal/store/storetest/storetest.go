@@ -77,6 +77,7 @@ func Run(t *testing.T, open Open) {
 		{"keys", keys},
 		{"key updates", keyUpdates},
 		{"key races", keyRaces},
+		{"key hash races", keyHashRaces},
 		{"key uses", keyUses},
 		{"tenant records", tenantRecords},
 		{"members", memberRecords},
