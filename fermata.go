@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"time"
 
 	"github.com/fermata-run/fermata/client"
@@ -39,7 +38,6 @@ import (
 	"github.com/fermata-run/fermata/internal/relax"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
-	"github.com/fermata-run/fermata/internal/store/sqlite"
 	"github.com/fermata-run/fermata/internal/vault"
 	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/fermata-run/fermata/node"
@@ -62,6 +60,18 @@ type Config struct {
 	// DataDir is the folder of the database. It is created if it is not there,
 	// and belongs to one process at a time.
 	DataDir string
+
+	// Store is the address of a PostgreSQL database that any number of equal hosts
+	// share, such as postgres://user@host/name. With it DataDir is not needed, and
+	// nothing is kept there.
+	Store string
+
+	// StoreConnections bounds this host's connections to Store; default 16.
+	StoreConnections int
+
+	// Lease is how long a host that has fallen silent keeps its runs, where several
+	// share a Store; default 15 s.
+	Lease time.Duration
 
 	// Logger takes the host's logs; nil drops them.
 	Logger *slog.Logger
@@ -230,12 +240,15 @@ type Host struct {
 	issuers  *egress.Guard
 	worker   *webhook.Worker
 	courier  *background
+	shared   store.Replicas // nil if the store belongs to this process
+	clock    clock.Shared
+	timing   *background
 }
 
 // Open opens the data folder and puts a host together. Nothing runs before Start.
 func Open(ctx context.Context, cfg Config) (*Host, error) {
-	if cfg.DataDir == "" {
-		return nil, errors.New("fermata: Config.DataDir is required")
+	if cfg.DataDir == "" && cfg.Store == "" {
+		return nil, errors.New("fermata: Config.DataDir or Config.Store is required")
 	}
 	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
 		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
@@ -284,15 +297,19 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if err := h.catalog.seams.Add(cfg.Seams...); err != nil {
 		return nil, fmt.Errorf("fermata: %w", err)
 	}
-	db, err := sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
+	db, err := openStore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if h.store, err = h.sealed(ctx, db); err == nil {
-		err = h.assemble(ctx)
+	h.shared, _ = db.(store.Replicas)
+	err = h.agree(ctx)
+	if err == nil {
+		if h.store, err = h.sealed(ctx, db); err == nil {
+			err = h.assemble(ctx)
+		}
 	}
 	if err != nil {
-		db.Close()
+		db.Close() //nolint:errcheck // the first failure counts
 		return nil, err
 	}
 	return h, nil
@@ -305,13 +322,14 @@ func (h *Host) assemble(ctx context.Context) error {
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
-	secret, err := host.MaskSecret(ctx, h.store.Secrets(), clock.System{}.Now())
+	secret, err := host.MaskSecret(ctx, h.store.Secrets(), h.clock.Now())
 	if err != nil {
 		return err
 	}
 	outbox := webhook.NewOutbox()
 	h.engine = engine.New(engine.Config{
-		Store: h.store, Catalog: h.catalog, Clock: clock.System{}, Log: cfg.Logger, Limits: lim,
+		LeaseTTL: cfg.Lease, Replicas: h.shared,
+		Store: h.store, Catalog: h.catalog, Clock: &h.clock, Log: cfg.Logger, Limits: lim,
 		Workers: cfg.Limits.MaxConcurrentNodes, TenantWorkers: cfg.Limits.TenantMaxConcurrentNodes, Seams: &h.catalog.seams, Outbox: outbox,
 		Quick: h.catalog.quick, MaskSecret: secret, Redact: h.redact,
 		// No node runs before the host that it serves is there.
@@ -323,7 +341,7 @@ func (h *Host) assemble(ctx context.Context) error {
 		},
 	})
 	h.worker = webhook.NewWorker(webhook.Config{
-		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: clock.System{}, Log: cfg.Logger, Redact: h.redact,
+		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger, Redact: h.redact,
 		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
@@ -341,6 +359,7 @@ func (h *Host) assemble(ctx context.Context) error {
 		return fmt.Errorf("fermata: %w", err)
 	}
 	hc := host.Config{
+		Clock: &h.clock,
 		Store: h.store, Engine: h.engine, Catalog: h.catalog, Log: cfg.Logger, Version: Version, Limits: h.bounds,
 		Seams: &h.catalog.seams, Keys: h.keys, Override: cfg.OverrideApprovers, Lanes: h.lanes.Facets(),
 		SigningKeys: h.signing, Build: runningBuild, ConformanceSeams: cfg.ConformanceSeams,
@@ -384,7 +403,7 @@ func (h *Host) bootstrap(ctx context.Context) error {
 	if any {
 		return h.checkUnused(ctx)
 	}
-	now := clock.System{}.Now()
+	now := h.clock.Now()
 	err = h.store.Tenants().Add(ctx, store.Tenant{ID: DefaultTenant, State: store.TenantActive, CreatedAt: now})
 	if err != nil && !errors.Is(err, store.ErrExists) { // an earlier start may have got this far
 		return fmt.Errorf("first tenant: %w", err)
@@ -396,7 +415,11 @@ func (h *Host) bootstrap(ctx context.Context) error {
 	}
 	grants := identity.Grants{ID: identity.NewKeyID(), Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
 	ctx = host.Bootstrapping(ctx, DefaultTenant, grants.ID, now)
-	if _, err := h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now); err != nil {
+	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now)
+	if errors.Is(err, store.ErrExists) { // another replica, which begins at the same time
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
 	return nil
@@ -448,6 +471,7 @@ func (h *Host) Start(ctx context.Context) error {
 	h.uses = begin(func(ctx context.Context) {
 		h.keys.FlushEvery(ctx, clock.System{}.After, func(err error) { h.cfg.Logger.Warn("the use of API keys was not taken down", "err", err) })
 	})
+	h.timing = begin(h.keepTime)
 	return nil
 }
 
@@ -458,6 +482,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
 	h.uses.end(ctx)
+	h.timing.end(ctx)
 	err := h.engine.Stop(ctx)
 	h.auditor.end(ctx) // what was done until now is in its last checkpoint
 	h.egress.Close()

@@ -34,6 +34,7 @@ func start(t testing.TB, change ...func(*fermata.Config)) *server {
 	for _, c := range change {
 		c(&s.cfg)
 	}
+	backend(t, &s.cfg)
 	s.up()
 	t.Cleanup(s.down)
 	return s

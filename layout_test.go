@@ -23,8 +23,8 @@ const module = "github.com/fermata-run/fermata"
 var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
-	{"internal/store"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
+	{"internal/store", "internal/store/segment"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
 	{"internal/host"},
 	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/edge", "internal/api/gate", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
@@ -56,6 +56,7 @@ var narrower = []struct {
 	{pkg: "internal/audit", onlyFrom: []string{}},
 	{pkg: "internal/store", onlyFrom: []string{"internal/audit", "internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
+	{pkg: "internal/store/postgres", onlyBy: []string{""}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
 	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},
@@ -70,6 +71,7 @@ var narrower = []struct {
 var runtimes = map[string][]string{
 	"cel.dev/cel-go/":                          {"internal/expr"},
 	"github.com/ncruces/go-sqlite3":            {"internal/store/sqlite"},
+	"github.com/jackc/pgx/v5":                  {"internal/store/postgres", "internal/pgtest"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/jsonschema", "schema"},
 	"github.com/spf13/cobra":                   {"internal/cli"},
 	"database/sql":                             {},
@@ -130,7 +132,7 @@ func rowOf(pkg string) int {
 // black-box suites may import whatever a user of the module could.
 func outside(pkg string) bool {
 	return strings.HasPrefix(pkg, "examples") || strings.HasPrefix(pkg, "tools/") ||
-		pkg == "internal/kill" || pkg == "internal/bench"
+		pkg == "internal/kill" || pkg == "internal/bench" || pkg == "internal/pgtest"
 }
 
 func local(imp string) (string, bool) {

@@ -6,12 +6,13 @@ import (
 	"os"
 	"testing"
 
+	"github.com/fermata-run/fermata/internal/pgtest"
 	"go.uber.org/goleak"
 )
 
 // TestMain fails the package if a test leaves a goroutine behind.
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := pgtest.Run(m)
 	http.DefaultClient.CloseIdleConnections()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -46,6 +46,9 @@ func (c *Config) ring() (vault.Ring, error) {
 	if given > 1 {
 		return nil, errors.New("fermata: give the master key in one way only: a file, its text, or a service")
 	}
+	if given == 0 && c.Store != "" {
+		return nil, errors.New("fermata: hosts that share a database need one master key: give each of them the same, by FERMATA_MASTER_KEY or --master-key-file (fermata credentials rotate-keys --new-key makes one)")
+	}
 	return ring, nil
 }
 

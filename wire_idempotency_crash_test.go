@@ -1,10 +1,7 @@
 package fermata_test
 
 import (
-	"path/filepath"
 	"testing"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 // crashed brings the host up again as if it had been killed after what it did
@@ -13,17 +10,7 @@ import (
 func (s *server) crashed(sql string) {
 	s.t.Helper()
 	s.down()
-	db, err := sqlite3.Open(filepath.Join(s.dir, "fermata.db"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	err = db.Exec(`UPDATE idempotency SET instance = 'i-gone', status = NULL, header = NULL, body = NULL;` + sql)
-	if err := db.Close(); err != nil {
-		s.t.Error(err)
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.tamper(`UPDATE idempotency SET instance = 'i-gone', status = NULL, header = NULL, body = NULL;` + sql)
 	s.up()
 }
 

@@ -383,6 +383,7 @@ func TestWireAnswersOfPeople(t *testing.T) {
 
 // TestWireKeysStaySecret: a key is in no log and in no file.
 func TestWireKeysStaySecret(t *testing.T) {
+	onlySQLite(t)
 	t.Parallel()
 	var mu sync.Mutex
 	var log bytes.Buffer
@@ -447,6 +448,7 @@ func TestWireKeyIsDocumented(t *testing.T) {
 
 // A record of an answer by token keeps neither the token nor the key.
 func TestWireRecordsKeepNoCredential(t *testing.T) {
+	onlySQLite(t)
 	t.Parallel()
 	s := start(t)
 	s.register(gate("g"))

@@ -42,7 +42,7 @@ func certifiedReport(t *testing.T) certified {
 		if err := os.WriteFile(keys, public, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		twoTenants(t, dir)
+		twoTenants(t, dir, "", "")
 		h := start(t, fermata.Config{DataDir: dir, BootstrapKey: testKey, SigningKeys: keys, EgressCAFile: trusted(t),
 			Webhooks: fermata.Webhooks{
 				Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: receivers().pool, MaxAttempts: 3, Backoff: 50 * time.Millisecond,

@@ -48,8 +48,10 @@ func lanes(t *testing.T) fermata.Lanes {
 func good(t *testing.T) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
-	twoTenants(t, dir)
+	shared, master := backend(t, dir)
+	twoTenants(t, dir, shared, master)
 	return start(t, fermata.Config{
+		Store: shared, StoreConnections: 8, MasterKey: master,
 		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t), Lanes: lanes(t),
 		Audit:       fermata.Audit{CheckpointInterval: time.Second},
 		AllowEgress: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, // where the suite's receivers are
@@ -61,9 +63,9 @@ func good(t *testing.T) http.Handler {
 }
 
 // twoTenants puts the keys of two tenants into a data folder.
-func twoTenants(t *testing.T, dir string) {
+func twoTenants(t *testing.T, dir, shared, master string) {
 	t.Helper()
-	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: dir, BootstrapKey: testKey})
+	h, err := fermata.Open(context.Background(), fermata.Config{DataDir: dir, Store: shared, MasterKey: master, BootstrapKey: testKey})
 	if err != nil {
 		t.Fatal(err)
 	}

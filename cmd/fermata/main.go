@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -39,7 +39,8 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
+		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease,
+		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
@@ -118,4 +119,19 @@ func builtinCatalog() catalog {
 func (c catalog) Type(id string) (*node.Type, bool) {
 	t, ok := c[id]
 	return t, ok
+}
+
+// migrator implements cli.Migrator.
+type migrator struct{}
+
+// Status implements cli.Migrator.
+func (migrator) Status(ctx context.Context, store string) (cli.Schema, error) {
+	s, err := fermata.SchemaStatus(ctx, store)
+	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
+}
+
+// Up implements cli.Migrator.
+func (migrator) Up(ctx context.Context, store string) (cli.Schema, error) {
+	s, err := fermata.MigrateUp(ctx, store)
+	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
 }

@@ -164,6 +164,9 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		p.RetryAfter = time.Second
 		err = p
 	}
+	if errors.Is(err, store.ErrUnavailable) && !problem.Is(err, problem.ServiceUnavailable) {
+		err = noStore(err)
+	}
 	e := problem.From(err)
 	if e.Status() >= 500 {
 		id := s.rid.Next(time.Now())
@@ -178,6 +181,14 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		s.also(w.Header(), r, e)
 	}
 	Fail(w, e)
+}
+
+// noStore is the refusal of what cannot be done without the database: it may be
+// back in a moment. Whether a write was done nobody knows; a key tells the next try.
+func noStore(err error) error {
+	p := problem.New(problem.ServiceUnavailable, "the database is not available; try again, with the same Idempotency-Key if you sent one")
+	p.RetryAfter, p.Cause = 2*time.Second, err
+	return p
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, allowed []string) {

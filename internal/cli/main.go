@@ -23,7 +23,8 @@ type Env struct {
 	Environ func() []string
 
 	Version  string
-	OpenHost Open // for serve and run; nil if this program carries no host
+	Migrator Migrator // for migrate; nil if this program knows no shared database
+	OpenHost Open     // for serve and run; nil if this program carries no host
 	// NewMasterKey makes the text of a master key; nil if this program carries no host.
 	NewMasterKey func() string
 	Catalog      flow.Catalog // for checking workflows without a host; nil for none

@@ -29,6 +29,7 @@ type local struct {
 }
 
 func (a *app) openLocal(ctx context.Context, cfg config.Config, src config.Sources) (_ *local, err error) {
+	cfg.Store = "" // what is run here is kept here
 	l := &local{logs: newRelay(a.env.Stderr), grace: cfg.ShutdownGrace, data: cfg.Data, keep: cfg.Data != ""}
 	if l.keep {
 		err = os.MkdirAll(cfg.Data, 0o700)

@@ -39,7 +39,7 @@ func (a *app) runsPrune() *cobra.Command {
 	settings := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(settings, config.ServeOnly)
 	fs := cmd.Flags()
-	for _, name := range []string{config.FileFlag, "data", "retention-max-age", "retention-max-runs", "retention-tenants"} {
+	for _, name := range []string{config.FileFlag, "data", "store", "retention-max-age", "retention-max-runs", "retention-tenants"} {
 		fs.AddFlag(settings.Lookup(name))
 	}
 	fs.StringVar(&older, "older-than", "", "let go of runs that ended longer ago than this, such as 30d or 12h")
@@ -79,6 +79,9 @@ func (a *app) prune(ctx context.Context, cfg config.Config, r host.Prune) (out h
 	if a.env.OpenHost == nil {
 		return out, errors.New("this program carries no host")
 	}
+	if cfg.Store != "" {
+		return a.pruneOpen(ctx, cfg, r)
+	}
 	if cfg.Data == "" {
 		return out, usage("data: the environment does not say where your files are; give a folder by --data")
 	}
@@ -89,6 +92,10 @@ func (a *app) prune(ctx context.Context, cfg config.Config, r host.Prune) (out h
 	if held, err := locked(filepath.Join(cfg.Data, lockName)); err == nil && held {
 		return out, fmt.Errorf("a host is using %s; it lets go of old runs by itself, so stop it first or leave it to that", cfg.Data)
 	}
+	return a.pruneOpen(ctx, cfg, r)
+}
+
+func (a *app) pruneOpen(ctx context.Context, cfg config.Config, r host.Prune) (out host.Pruned, err error) {
 	log, err := a.logger(cfg, a.env.Stderr)
 	if err != nil {
 		return out, usageError{err}

@@ -43,7 +43,7 @@ func (a *app) serveCommand() *cobra.Command {
 		if !cfg.Loopback() && src["listen"].Kind != config.FromFlag {
 			return usage("listen: %q can be reached by other machines, so it must be given by --listen (from the %s)", cfg.Listen, src["listen"])
 		}
-		if cfg.Data == "" {
+		if cfg.Data == "" && cfg.Store == "" {
 			return usage("data: the environment does not say where your files are; give a folder by --data")
 		}
 		return a.serve(cmd.Context(), cfg, strict)
@@ -62,15 +62,14 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 		return err
 	}
 	warnUnusual(log, cfg)
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return fmt.Errorf("the data folder cannot be made: %w", err)
+	if cfg.Store == "" {
+		if err := prepareData(cfg.Data, log); err != nil {
+			return err
+		}
 	}
 	secure, err := newServed(cfg, log)
 	if err != nil {
 		return err
-	}
-	if mode, open := openToOthers(cfg.Data); open {
-		log.Warn("others on this machine can reach the data folder", "data", cfg.Data, "mode", mode, "fix", "chmod 700 "+cfg.Data)
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -95,6 +94,16 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
 }
 
+func prepareData(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the data folder cannot be made: %w", err)
+	}
+	if mode, open := openToOthers(dir); open {
+		log.Warn("others on this machine can reach the data folder", "data", dir, "mode", mode, "fix", "chmod 700 "+dir)
+	}
+	return nil
+}
+
 // address is where the API is, from here.
 func address(l net.Listener, secure *served) string {
 	if secure != nil {
@@ -107,7 +116,11 @@ func (a *app) banner(url string, cfg config.Config, key string) {
 	a.say("fermata %s is listening on %s", a.env.Version, url)
 	a.say("  API        %s/", url)
 	a.say("  discovery  %s/.well-known/openwop", url)
-	a.say("  data       %s", cfg.Data)
+	if cfg.Store != "" {
+		a.say("  store      %s", config.HidePassword(cfg.Store))
+	} else {
+		a.say("  data       %s", cfg.Data)
+	}
 	a.say("  mode       %s", cfg.Mode)
 	for _, r := range config.Relaxations(cfg) {
 		a.say("  relaxed    %s (--%s)", r.Effect, r.Setting)

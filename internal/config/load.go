@@ -105,7 +105,7 @@ func (l *loader) setting(s *Setting) error {
 	}
 	if err := s.set(&l.cfg, v); err != nil {
 		shown := fmt.Sprintf("%q ", v)
-		if s.EnvOnly {
+		if s.EnvOnly || s.Hidden {
 			shown = ""
 		}
 		return fmt.Errorf("%s: %s%w (from the %s)", s.Name, shown, err, src)

@@ -28,6 +28,7 @@ type Setting struct {
 	Usage   string // one sentence
 	Scope   Scope
 	EnvOnly bool // a secret that must not be in an argument list or a file
+	Hidden  bool // it may hold a password: a wrong value is not shown
 	Path    bool // relative to the file that names it
 
 	set func(c *Config, v string) error
@@ -80,6 +81,20 @@ var mainSettings = []Setting{
 		Usage: "Folder of everything the host keeps.",
 		set:   func(c *Config, v string) error { return folder(&c.Data, v) },
 		get:   func(c *Config) string { return c.Data },
+	},
+	{
+		Name: "store", Type: "address", Scope: ServeOnly, Hidden: true,
+		Usage: "Database for several replicas, such as postgres://user@host/name; without it everything is kept in the folder of data.",
+		set:   func(c *Config, v string) error { return database(&c.Store, v) },
+		get:   func(c *Config) string { return HidePassword(c.Store) },
+	},
+	number("store-connections", 16, 2, 1_000, ServeOnly,
+		"Connections of one replica to the database of --store.", func(c *Config) *int { return &c.StoreMax }),
+	{
+		Name: "lease", Type: "duration", Default: "15s", Scope: ServeOnly,
+		Usage: "How long a replica that has fallen silent keeps its runs, where several share a database.",
+		set:   func(c *Config, v string) error { return duration(&c.Lease, v, time.Second, time.Hour) },
+		get:   func(c *Config) string { return formatDuration(c.Lease) },
 	},
 	{
 		Name: "workflows", Type: "folder", Path: true, Scope: ServeOnly,

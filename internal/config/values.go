@@ -26,6 +26,20 @@ func address(into *string, v string) error {
 	return nil
 }
 
+// database reads the address of a database that several replicas share.
+func database(into *string, v string) error {
+	if v == "" {
+		*into = ""
+		return nil
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || strings.Trim(u.Path, "/") == "" {
+		return errors.New("is not an address such as postgres://user@host/name")
+	}
+	*into = v
+	return nil
+}
+
 func baseURL(into *string, v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -33,6 +47,20 @@ func baseURL(into *string, v string) error {
 	}
 	*into = v
 	return nil
+}
+
+// HidePassword is the address of a database as people may see it.
+func HidePassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(set, hidden)"
+	}
+	q := u.Query()
+	if q.Has("password") {
+		q.Set("password", "xxxxx")
+		u.RawQuery = q.Encode()
+	}
+	return u.Redacted()
 }
 
 func folder(into *string, v string) error {

@@ -18,6 +18,7 @@ type message struct {
 	settles *store.Settled // the child's news that cmd takes into account
 	done    *callKey       // the call whose result cmd is
 	reply   chan<- Outcome // nil if nobody waits
+	moved   bool           // somebody else has made a step of the run
 	told    bool           // whoever waits has been answered
 	drafts  []*store.Draft // audit entries that become durable with what cmd does
 }
@@ -40,6 +41,8 @@ type actor struct {
 
 	s          *run.State // nil until loaded
 	fresh      bool       // s has been looked over since it was loaded
+	guest      bool       // another instance owns the run
+	life       *life      // of the calls
 	row        store.Run
 	sinceCheck int // bytes of log since the last checkpoint
 	checkSize  int
@@ -106,15 +109,23 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 			err = defect{fmt.Errorf("panic: %v", p)}
 		}
 	}()
+	moved := a.refresh(mail)
 	if a.s == nil {
 		if err := a.load(); err != nil {
 			return nil, err
 		}
 	}
+	if moved && !a.guest {
+		a.alive(mail) // cuts off what is not wanted any more
+	}
 	t := newTurn(a.e, a.s, a.row)
+	t.guest = a.guest
 	t.replay = a.replay
 	outs = make([]Outcome, len(mail))
-	if a.orphaned() {
+	if a.guest {
+		refuseGuest(mail, outs)
+		err = t.take(mail, outs, guestworthy)
+	} else if a.orphaned() {
 		err = a.recover(t, mail, outs)
 	} else {
 		err = t.take(mail, outs, func(message) bool { return true })
@@ -129,6 +140,9 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 		return nil, err
 	}
 	for i := range outs {
+		if a.guest && !guestworthy(mail[i]) {
+			continue
+		}
 		outs[i].Status, outs[i].Seq, outs[i].At = a.s.Status(), a.s.Seq, a.s.Last
 	}
 	a.drop(mail) // what the calls came to is durable
@@ -136,6 +150,23 @@ func (a *actor) turn(mail []message) (outs []Outcome, err error) {
 	answer(mail, outs)
 	a.after(t)
 	return outs, nil
+}
+
+// refresh drops a state that does not count any more: others have made a step, or
+// this instance has been lost since. It reports whether others have.
+func (a *actor) refresh(mail []message) (moved bool) {
+	for _, m := range mail {
+		moved = moved || m.moved
+	}
+	if now := a.e.life.Load(); a.life != now {
+		a.abandon()
+		a.forget()
+		a.life = now
+	}
+	if moved {
+		a.forget()
+	}
+	return moved
 }
 
 // take decides the messages of a batch that want says.
@@ -226,9 +257,13 @@ func (a *actor) reload(ctx context.Context) (bool, error) {
 
 // owned fails if the run is another instance's.
 func (a *actor) owned(row store.Run) error {
+	a.guest = false
 	if row.Instance != "" && row.Instance != a.e.Instance() {
 		a.abandon()
-		return errForeign
+		if a.e.others == nil {
+			return errForeign
+		}
+		a.guest = true
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 // is parked or over at once calls for nothing.
 func (t *turn) reserve() {
 	if t.written.Instance != "" {
-		a := &actor{e: t.e, id: t.s.ID}
+		a := &actor{e: t.e, id: t.s.ID, life: t.e.life.Load()}
 		if t.e.actors.reserve(a) {
 			t.actor = a
 		}

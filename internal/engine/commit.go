@@ -21,6 +21,9 @@ func (a *actor) commit(t *turn, settled []store.Settled) error {
 	ap := t.append()
 	ap.Settled = settled
 	ap.Epoch, ap.ExpectedSeq = a.row.Epoch, a.row.Seq
+	if t.guest {
+		ap.Tell = a.row.Instance
+	}
 	a.checkpoint(t, ap)
 	for _, c := range t.children {
 		c.reserve()
@@ -128,6 +131,9 @@ func (t *turn) rowAfter() store.Run {
 	if !s.Parked() || len(t.todo) > 0 {
 		owner = t.e.Instance()
 	}
+	if t.guest && owner != "" {
+		owner = row.Instance
+	}
 	if owner != "" && row.Instance != owner {
 		row.Epoch++ // the run changes hands
 	}
@@ -177,9 +183,16 @@ func (a *actor) after(t *turn) {
 	for _, c := range t.children {
 		a.e.takeOver(c)
 	}
+	if a.guest {
+		t.later, t.todo = nil, nil // the owner's
+	}
 	a.dispatch(t)
 	if a.row.Notify {
 		a.e.tellParent(a.row)
+	}
+	if a.guest {
+		a.forget() // the owner goes on without a word
+		return
 	}
 	if a.s.Settled() && len(a.calls) == 0 {
 		if a.checkSize == 0 {

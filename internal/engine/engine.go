@@ -23,11 +23,14 @@ import (
 
 // Config is what an engine works with.
 type Config struct {
-	Store   store.Store
-	Catalog flow.Catalog
-	Clock   clock.Clock
-	Log     *slog.Logger
-	Limits  run.Limits
+	Store store.Store
+	// Replicas is set where several instances share the store; nil: it belongs to
+	// this one.
+	Replicas store.Replicas
+	Catalog  flow.Catalog
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Limits   run.Limits
 
 	// Workers bounds the calls of impure nodes made at the same time, and
 	// TenantWorkers those of one tenant; default three quarters.
@@ -95,8 +98,9 @@ type Engine struct {
 	performing performing
 	timers     *timers
 
-	base       context.Context // ends when executing calls must end
-	cancel     context.CancelFunc
+	others     store.Replicas       // nil: the store belongs to this process
+	joining    sync.Mutex           // held to register again
+	life       atomic.Pointer[life] // ends when executing calls must end
 	draining   atomic.Bool
 	calls      tally // impure calls in flight
 	strays     strays
@@ -141,7 +145,8 @@ func New(cfg Config) *Engine {
 	e.actors.init()
 	e.warm = newWarm()
 	e.timers = newTimers(cfg.Clock)
-	e.base, e.cancel = context.WithCancel(context.Background())
+	e.life.Store(newLife())
+	e.others = cfg.Replicas
 	e.looking, e.look = context.WithCancel(context.Background())
 	e.grace, e.quickLimit, e.strays.most = 5*time.Second, quickLimit, strayShare*cfg.Workers
 	return e
@@ -166,7 +171,11 @@ func (e *Engine) Start(ctx context.Context) error {
 	if err := e.store.Ownership().Register(ctx, id); err != nil {
 		return err
 	}
-	for _, loop := range []func(){e.heartbeat, e.reconcile, e.tickActive} {
+	loops := []func(){e.heartbeat, e.reconcile, e.tickActive}
+	if e.others != nil {
+		loops = append(loops, e.lookOut)
+	}
+	for _, loop := range loops {
 		e.loops.add()
 		go func() {
 			defer e.loops.done()
@@ -188,7 +197,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 	case <-e.calls.nothing():
 	case <-ctx.Done():
 	}
-	e.cancel()
+	e.life.Load().end()
 	e.feed.Close()
 	e.actors.close()
 	var stuck error
@@ -215,12 +224,16 @@ func (e *Engine) Stop(ctx context.Context) error {
 
 // fence ends this instance's work when the store has declared it lost: its runs
 // belong to others, so it executes nothing further and takes nothing on.
-func (e *Engine) fence() {
+func (e *Engine) fence(lost string) {
+	if e.others != nil {
+		e.rejoin(lost)
+		return
+	}
 	if e.draining.Swap(true) {
 		return
 	}
 	e.log.Error("this instance has been declared lost and stops executing; restart it", "instance", e.Instance())
-	e.cancel()
+	e.life.Load().end()
 }
 
 // Working reports whether the engine takes on work: it has been started, does not

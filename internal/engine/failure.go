@@ -170,6 +170,10 @@ func refusal(err error) error {
 		p := problem.New(problem.ServiceUnavailable, "the run is busy elsewhere")
 		p.RetryAfter = time.Second
 		return p
+	case errors.Is(err, store.ErrUnavailable):
+		p := problem.New(problem.ServiceUnavailable, "the database is not available")
+		p.RetryAfter, p.Cause = 2*time.Second, err
+		return p
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}

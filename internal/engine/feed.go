@@ -2,6 +2,7 @@ package engine
 
 import (
 	"sync"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -34,7 +35,9 @@ type topic struct {
 	changed  chan struct{} // closed at the next publication
 	tail     []event.Event // without gaps
 	bytes    int
-	next     int64 // every event before this sequence is known to be durable
+	lookAt   time.Time     // when to look into the store, where others append, too
+	gap      time.Duration // between looks
+	next     int64         // every event before this sequence is known to be durable
 }
 
 func newFeed() *Feed {
@@ -107,6 +110,7 @@ func (t *topic) reached(seq int64) {
 }
 
 func (t *topic) wake() {
+	t.gap, t.lookAt = 0, time.Time{}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }

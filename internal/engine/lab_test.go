@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
-	"github.com/fermata-run/fermata/internal/store/sqlite"
 	"github.com/fermata-run/fermata/node"
 )
 
@@ -58,7 +56,7 @@ func newLab(t testing.TB, types ...node.Type) *lab {
 
 func (l *lab) open() {
 	l.t.Helper()
-	db, err := sqlite.Open(filepath.Join(l.dir, "lab.db"), sqlite.Options{})
+	db, err := openStore(l.t, l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -73,6 +71,12 @@ func (l *lab) engine(change ...func(*Config)) *Engine {
 		c(&cfg)
 	}
 	e := New(cfg)
+	if l.e != nil && l.e.instance.Load() != nil && onPostgres() {
+		// Where instances share a database, only a clean leave can be had at once.
+		if err := l.db.Store.Ownership().Deregister(l.t.Context(), l.e.Instance()); err != nil && !errors.Is(err, store.ErrClosed) {
+			l.t.Fatal(err)
+		}
+	}
 	if err := e.Start(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}

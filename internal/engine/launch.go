@@ -26,7 +26,7 @@ func (a *actor) launch(x run.Execute) {
 		e.actors.deliver(e, a.id, message{cmd: *bad, done: &key})
 		return
 	}
-	ctx, cancel := context.WithCancel(effect.Permit(e.base, e.cfg.Seams))
+	ctx, cancel := context.WithCancel(effect.Permit(a.life.ctx, e.cfg.Seams))
 	if a.calls == nil {
 		a.calls = map[callKey]context.CancelFunc{}
 	}

@@ -16,12 +16,13 @@ const claimBatch = 256
 func (e *Engine) heartbeat() {
 	for {
 		ctx, done := context.WithTimeout(e.looking, e.cfg.LeaseTTL)
-		err := e.store.Ownership().Heartbeat(ctx, e.Instance(), e.cfg.LeaseTTL)
+		id := e.Instance()
+		err := e.store.Ownership().Heartbeat(ctx, id, e.cfg.LeaseTTL)
 		done()
 		switch {
 		case err == nil, errors.Is(err, store.ErrClosed), e.looking.Err() != nil:
 		case errors.Is(err, store.ErrNotFound):
-			e.fence()
+			e.fence(id)
 		default:
 			e.log.Error("heartbeat failed", "instance", e.Instance(), "err", err)
 		}
@@ -73,9 +74,10 @@ func (e *Engine) claim() {
 		if e.draining.Load() {
 			return
 		}
-		runs, err := e.store.Ownership().Claim(ctx, e.Instance(), e.clock.Now(), claimBatch)
+		id := e.Instance()
+		runs, err := e.store.Ownership().Claim(ctx, id, e.clock.Now(), claimBatch)
 		if errors.Is(err, store.ErrNotFound) {
-			e.fence()
+			e.fence(id)
 			return
 		}
 		if err != nil {

@@ -51,7 +51,7 @@ func (r *registry) deliver(e *Engine, id ids.Run, m message) {
 	}
 	a := sh.m[id]
 	if a == nil {
-		a = &actor{e: e, id: id}
+		a = &actor{e: e, id: id, life: e.life.Load()}
 		sh.m[id] = a
 	}
 	a.inbox = append(a.inbox, m)

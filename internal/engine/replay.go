@@ -139,7 +139,7 @@ func (t *turn) next() bool {
 		for i, x := range t.todo {
 			if x.NodeID == cue.NodeID {
 				t.todo = slices.Delete(t.todo, i, i+1)
-				t.make(effect.Forbid(t.e.base), x) // it passes no seam
+				t.make(effect.Forbid(t.e.life.Load().ctx), x) // it passes no seam
 				break
 			}
 		}

@@ -43,6 +43,7 @@ type turn struct {
 	news     []run.ChildNews // of children that began and ended in this turn
 	parent   *turn
 
+	guest      bool    // another instance owns the run
 	replay     *replay // of a run that is one
 	inherited  int     // bytes of the log that are a source's
 	staged     bool    // the log begins with what has been staged
@@ -144,7 +145,7 @@ func (t *turn) inline() {
 		}
 		x := t.todo[0]
 		t.todo = t.todo[1:]
-		t.make(t.e.base, x)
+		t.make(t.e.life.Load().ctx, x)
 	}
 }
 

@@ -38,7 +38,7 @@ func keyed(pepper, plain []byte) []byte {
 // findPepper reads the pepper, and makes it on a host that has none. It errs if
 // there are keys that were hashed with one that is gone.
 func findPepper(ctx context.Context, keys store.Keys, secrets store.Secrets, now time.Time) ([]byte, error) {
-	for range 2 {
+	for try := range 2 {
 		list, err := secrets.List(ctx, pepperPurpose)
 		if err != nil {
 			return nil, fmt.Errorf("read the secret of API keys: %w", err)
@@ -55,6 +55,9 @@ func findPepper(ctx context.Context, keys store.Keys, secrets store.Secrets, now
 		old, err := keys.Unkeyed(ctx, all+1)
 		if err != nil {
 			return nil, err
+		}
+		if len(old) < all && try == 0 {
+			continue // unless another replica has made it, and a key, since it was looked for
 		}
 		if len(old) < all {
 			return nil, errors.New("the secret that API keys are hashed with is gone: restore it, for no key there is can be used without it")

@@ -29,7 +29,8 @@ type host struct {
 
 func newHost(t testing.TB, flags ...string) *host {
 	t.Helper()
-	h := &host{t: t, binary: binary(t), dir: t.TempDir(), flags: flags, up: make(chan struct{})}
+	h := &host{t: t, binary: binary(t), dir: t.TempDir(), up: make(chan struct{})}
+	h.flags = backend(t, h.dir, flags)
 	h.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}, Timeout: patience}
 	t.Cleanup(func() {
 		h.kill()

@@ -8,13 +8,15 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/fermata-run/fermata/internal/pgtest"
 )
 
 // builds is the folder of the binary under test; empty until it is needed.
 var builds string
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := pgtest.Run(m)
 	if builds != "" {
 		os.RemoveAll(builds)
 	}

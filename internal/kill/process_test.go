@@ -10,9 +10,14 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/fermata-run/fermata"
 )
 
 const key = "kill-key-kill-key-kill-key-kill-key-kill"
+
+// masterKey seals what hosts keep; those that share a database need one.
+var masterKey = fermata.NewMasterKey()
 
 // patience bounds every wait for something that must happen. It is no
 // measurement: a wait that reaches it has failed.
@@ -30,7 +35,7 @@ type process struct {
 func launch(binary, dir string, flags ...string) (*process, error) {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", dir}, flags...)
 	p := &process{cmd: exec.Command(binary, args...), out: newOutput(), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), "FERMATA_BOOTSTRAP_KEY="+key, "HOME="+dir)
+	p.cmd.Env = append(os.Environ(), "FERMATA_BOOTSTRAP_KEY="+key, "FERMATA_MASTER_KEY="+masterKey, "HOME="+dir)
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

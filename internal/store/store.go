@@ -20,6 +20,10 @@ var (
 	ErrStale = errors.New("store: stale epoch or sequence")
 	// ErrExists: a row with this key is there already. Nothing was written.
 	ErrExists = errors.New("store: already exists")
+	// ErrUnavailable: the database cannot be had at the moment, or lets nobody
+	// write. It may pass by itself. If a write fails with it, the write may have
+	// happened all the same.
+	ErrUnavailable = errors.New("store: the database is not available")
 	// ErrClosed: the store has been closed.
 	ErrClosed = errors.New("store: closed")
 )
@@ -175,6 +179,9 @@ type Append struct {
 	// does: it is asked about the tenant's subscriptions. Nil for nobody.
 	Queued  []Queued
 	Matcher Matcher
+
+	// Tell names the run's owner if somebody else makes this step (see Replicas).
+	Tell string
 
 	// Also holds steps of other runs that belong to the same transaction: the
 	// child runs this step starts. If one of them cannot be written, nothing is.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/store/segment"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // goroutine: the writer only binds.
 type step struct {
 	*store.Append
-	segments []segment
+	segments []segment.Segment
 }
 
 // Append implements store.Runs.
@@ -37,9 +38,9 @@ func encode(steps []step, a *store.Append) (_ []step, size int, err error) {
 	if err := a.Check(); err != nil {
 		return nil, 0, fmt.Errorf("malformed step: %w", err)
 	}
-	s := step{Append: a, segments: cut(a.Events)}
+	s := step{Append: a, segments: segment.Cut(a.Events)}
 	for i := range s.segments {
-		size += len(s.segments[i].body) + len(s.segments[i].sealed)
+		size += len(s.segments[i].Body) + len(s.segments[i].Sealed)
 	}
 	if a.Checkpoint != nil {
 		size += len(a.Checkpoint.State)
@@ -96,13 +97,13 @@ func (s *step) write(c *conn, h *hooks) error {
 	return settle(c, s.Settled)
 }
 
-func putSegments(c *conn, id ids.Run, segments []segment) error {
+func putSegments(c *conn, id ids.Run, segments []segment.Segment) error {
 	for i := range segments {
 		g := &segments[i]
 		err := c.prep(insertSegment).text(id.Tenant).text(id.Opaque).
-			int(g.seq).int(int64(g.n)).blob(g.body).blob(g.sealed).run()
+			int(g.Seq).int(int64(g.N)).blob(g.Body).blob(g.Sealed).run()
 		if err != nil {
-			return fmt.Errorf("events from %d: %w", g.seq, err)
+			return fmt.Errorf("events from %d: %w", g.Seq, err)
 		}
 	}
 	return nil

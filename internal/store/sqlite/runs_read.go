@@ -6,6 +6,7 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/store/segment"
 )
 
 const (
@@ -34,7 +35,7 @@ func (r runs) Load(ctx context.Context, id ids.Run) (l store.Loaded, err error) 
 		if l.Run, err = getRun(c, id); err != nil {
 			return err
 		}
-		p := page{run: id, after: -1}
+		p := segment.Page{Run: id, After: -1}
 		found, err := c.prep(selectCheckpoint).text(id.Tenant).text(id.Opaque).one(func(r *row) {
 			l.Checkpoint = &store.Checkpoint{Seq: r.int(), State: r.blob()}
 		})
@@ -42,10 +43,10 @@ func (r runs) Load(ctx context.Context, id ids.Run) (l store.Loaded, err error) 
 			return err
 		}
 		if found {
-			p.after = l.Checkpoint.Seq
+			p.After = l.Checkpoint.Seq
 		}
-		err = p.fill(c, l.Run.Seq)
-		l.Tail = p.events
+		err = fill(c, &p, l.Run.Seq)
+		l.Tail = p.Events
 		return err
 	})
 	if err != nil {
@@ -60,9 +61,9 @@ func (r runs) Events(ctx context.Context, id ids.Run, after int64, limit, maxByt
 		if run, err = getRun(c, id); err != nil {
 			return err
 		}
-		p := page{run: id, after: after, limit: limit, maxBytes: maxBytes}
-		err = p.fill(c, run.Seq)
-		events = p.events
+		p := segment.Page{Run: id, After: after, Limit: limit, MaxBytes: maxBytes}
+		err = fill(c, &p, run.Seq)
+		events = p.Events
 		return err
 	})
 	if err != nil {
@@ -73,14 +74,14 @@ func (r runs) Events(ctx context.Context, id ids.Run, after int64, limit, maxByt
 
 // fill reads events until the page is full. last is the end of the log: a
 // reader that waits there costs no look at the events.
-func (p *page) fill(c *conn, last int64) error {
-	if p.after >= last {
+func fill(c *conn, p *segment.Page, last int64) error {
+	if p.After >= last {
 		return nil
 	}
-	q := c.prep(selectSegments).text(p.run.Tenant).text(p.run.Opaque).int(p.after + 1)
+	q := c.prep(selectSegments).text(p.Run.Tenant).text(p.Run.Opaque).int(p.After + 1)
 	return q.each(func(r *row) (bool, error) {
-		err := p.add(r.int(), int(r.int()), r.raw(), r.raw())
-		return !p.full(), err
+		err := p.Add(r.int(), int(r.int()), r.raw(), r.raw())
+		return !p.Full(), err
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fermata-run/fermata/internal/store/segment"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -25,11 +26,11 @@ func TestCut(t *testing.T) {
 		a.Events[i].Payload = jsontext.Value(`"` + strings.Repeat("x", size) + `"`)
 	}
 	next := int64(0)
-	for _, s := range cut(a.Events) {
-		if s.seq != next || s.n > maxSegmentEvents || s.n > 1 && len(s.body)+len(s.sealed) > maxSegmentBytes+8<<10 {
-			t.Errorf("segment at %d, want %d, with %d events and %d+%d bytes", s.seq, next, s.n, len(s.body), len(s.sealed))
+	for _, s := range segment.Cut(a.Events) {
+		if s.Seq != next || s.N > segment.MaxEvents || s.N > 1 && len(s.Body)+len(s.Sealed) > segment.MaxBytes+8<<10 {
+			t.Errorf("segment at %d, want %d, with %d events and %d+%d bytes", s.Seq, next, s.N, len(s.Body), len(s.Sealed))
 		}
-		next += int64(s.n)
+		next += int64(s.N)
 	}
 	if next != 1000 {
 		t.Errorf("%d events", next)
@@ -41,25 +42,25 @@ func TestCut(t *testing.T) {
 func FuzzSegment(f *testing.F) {
 	a := newStep(3)
 	a.Events[1].Sealed = []byte(`{"secret":1}`)
-	good := cut(a.Events)[0]
-	f.Add(int64(0), int64(3), good.body, good.sealed, int64(-1), 10, 1<<20)
-	f.Add(int64(0), int64(3), good.body, good.sealed, int64(1), 1, 1)
-	f.Add(int64(0), int64(4), good.body, []byte(`{"1":`), int64(0), 0, 0)
-	f.Add(int64(0), int64(1), bytes.Replace(good.body, []byte("acme"), []byte("evil"), 1), []byte(nil), int64(-1), 0, 0)
+	good := segment.Cut(a.Events)[0]
+	f.Add(int64(0), int64(3), good.Body, good.Sealed, int64(-1), 10, 1<<20)
+	f.Add(int64(0), int64(3), good.Body, good.Sealed, int64(1), 1, 1)
+	f.Add(int64(0), int64(4), good.Body, []byte(`{"1":`), int64(0), 0, 0)
+	f.Add(int64(0), int64(1), bytes.Replace(good.Body, []byte("acme"), []byte("evil"), 1), []byte(nil), int64(-1), 0, 0)
 	f.Add(int64(-5), int64(-1), []byte("\n\n"), []byte("[]"), int64(9), -1, -1)
 	f.Fuzz(func(t *testing.T, seq, n int64, body, sealed []byte, after int64, limit, maxBytes int) {
-		p := page{run: a.Row.ID, after: after, limit: limit, maxBytes: maxBytes}
+		p := segment.Page{Run: a.Row.ID, After: after, Limit: limit, MaxBytes: maxBytes}
 		before := bytes.Clone(body)
-		err := p.add(seq, int(n), body, sealed)
+		err := p.Add(seq, int(n), body, sealed)
 		if !bytes.Equal(body, before) {
 			t.Fatal("the row was changed")
 		}
-		if limit > 0 && len(p.events) > limit {
-			t.Fatalf("%d events with limit %d", len(p.events), limit)
+		if limit > 0 && len(p.Events) > limit {
+			t.Fatalf("%d events with limit %d", len(p.Events), limit)
 		}
-		for i := range p.events {
-			e := &p.events[i]
-			if e.Run != a.Row.ID || e.Seq <= after || i > 0 && e.Seq != p.events[i-1].Seq+1 {
+		for i := range p.Events {
+			e := &p.Events[i]
+			if e.Run != a.Row.ID || e.Seq <= after || i > 0 && e.Seq != p.Events[i-1].Seq+1 {
 				t.Fatalf("event %d of run %s after %d: %v", e.Seq, e.Run, after, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/store/segment"
 )
 
 const (
@@ -28,16 +29,16 @@ func (r runs) Stage(ctx context.Context, id ids.Run, at time.Time, events []even
 	}
 	err := store.CheckStaged(id, events)
 	if err == nil {
-		segments, size := cut(events), 0
+		segments, size := segment.Cut(events), 0
 		for i := range segments {
-			size += len(segments[i].body) + len(segments[i].sealed)
+			size += len(segments[i].Body) + len(segments[i].Sealed)
 		}
 		err = r.s.writer.submit(ctx, size, func(c *conn) error { return stage(c, id, at, segments, len(events)) })
 	}
 	return wrapRun("stage the log of run", id, err)
 }
 
-func stage(c *conn, id ids.Run, at time.Time, segments []segment, n int) error {
+func stage(c *conn, id ids.Run, at time.Time, segments []segment.Segment, n int) error {
 	there, err := c.prep(runIsThere).text(id.Tenant).text(id.Opaque).one(func(*row) {})
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func stage(c *conn, id ids.Run, at time.Time, segments []segment, n int) error {
 	if there {
 		return store.ErrExists
 	}
-	first := segments[0].seq
+	first := segments[0].Seq
 	have, err := staged(c, id)
 	if err != nil {
 		return err

@@ -257,6 +257,7 @@ func claimsOfTheLost(e *env) {
 	n, err := e.s.Deliveries().Recover(e.ctx, "host-1", e.now)
 	e.ok(err)
 	same(e, "taken from the living", n, 0)
+	e.lose("host-1")
 	e.reopen()
 	e.register("host-2")
 	_, err = e.s.Deliveries().Take(e.ctx, store.TakeQuery{Instance: "host-1", Now: e.now, Until: e.now.Add(time.Minute)})

@@ -1,4 +1,4 @@
-package sqlite
+package segment
 
 import (
 	"bytes"
@@ -13,26 +13,26 @@ import (
 
 // Bounds of one segment: a reader that wants one event reads its whole segment.
 const (
-	maxSegmentEvents = 256
-	maxSegmentBytes  = 1 << 20
+	MaxEvents = 256
+	MaxBytes  = 1 << 20
 )
 
-// segment is one row of the events table.
-type segment struct {
-	seq    int64
-	n      int
-	body   []byte
-	sealed []byte // nil or a JSON object by sequence
+// Segment is some events of one run that follow each other, as one row.
+type Segment struct {
+	Seq    int64 // of the first event
+	N      int
+	Body   []byte
+	Sealed []byte // nil or a JSON object by sequence
 }
 
-// cut divides the events of one step into segments.
-func cut(events []event.Event) []segment {
-	var out []segment
+// Cut divides the events of one step into segments.
+func Cut(events []event.Event) []Segment {
+	var out []Segment
 	for len(events) > 0 {
 		n, size := 0, 0
-		for n < len(events) && n < maxSegmentEvents {
+		for n < len(events) && n < MaxEvents {
 			size += len(events[n].Doc()) + len(events[n].Sealed) + 1
-			if n > 0 && size > maxSegmentBytes {
+			if n > 0 && size > MaxBytes {
 				break
 			}
 			n++
@@ -43,22 +43,22 @@ func cut(events []event.Event) []segment {
 	return out
 }
 
-func newSegment(events []event.Event) segment {
-	s := segment{seq: events[0].Seq, n: len(events), sealed: seal(events)}
+func newSegment(events []event.Event) Segment {
+	s := Segment{Seq: events[0].Seq, N: len(events), Sealed: seal(events)}
 	if len(events) == 1 {
-		s.body = events[0].Doc()
+		s.Body = events[0].Doc()
 		return s
 	}
 	size := 0
 	for i := range events {
 		size += len(events[i].Doc()) + 1
 	}
-	s.body = make([]byte, 0, size)
+	s.Body = make([]byte, 0, size)
 	for i := range events {
 		if i > 0 {
-			s.body = append(s.body, '\n')
+			s.Body = append(s.Body, '\n')
 		}
-		s.body = append(s.body, events[i].Doc()...)
+		s.Body = append(s.Body, events[i].Doc()...)
 	}
 	return s
 }
@@ -115,29 +115,30 @@ func unseal(b []byte) (map[int64][]byte, error) {
 	return out, err
 }
 
-// page collects events of one run until it is full.
-type page struct {
-	run             ids.Run
-	after           int64
-	limit, maxBytes int // no bound if not positive
+// Page collects events of one run until it is full.
+type Page struct {
+	Run             ids.Run
+	After           int64 // only events above this sequence
+	Limit, MaxBytes int   // no bound if not positive
 
-	events []event.Event
+	Events []event.Event
 	bytes  int
 }
 
-func (p *page) full() bool { return p.filled(len(p.events), p.bytes) }
+// Full says whether the page takes no more.
+func (p *Page) Full() bool { return p.filled(len(p.Events), p.bytes) }
 
 // filled says whether so many events of so many bytes are enough. None are not.
-func (p *page) filled(events, bytes int) bool {
-	return p.limit > 0 && events >= p.limit || p.maxBytes > 0 && bytes >= p.maxBytes
+func (p *Page) filled(events, bytes int) bool {
+	return p.Limit > 0 && events >= p.Limit || p.MaxBytes > 0 && bytes >= p.MaxBytes
 }
 
-// add decodes what p wants of a segment. body is not kept.
-func (p *page) add(seq int64, n int, body, sealed []byte) error {
-	if seq+int64(n) <= p.after+1 {
+// Add decodes what p wants of a segment. body is not kept.
+func (p *Page) Add(seq int64, n int, body, sealed []byte) error {
+	if seq+int64(n) <= p.After+1 {
 		return nil // all of it lies below the cursor
 	}
-	for ; seq <= p.after; seq, n = seq+1, n-1 {
+	for ; seq <= p.After; seq, n = seq+1, n-1 {
 		_, rest, ok := bytes.Cut(body, []byte{'\n'})
 		if !ok {
 			return fmt.Errorf("segment ends before event %d", seq+1)
@@ -149,16 +150,16 @@ func (p *page) add(seq int64, n int, body, sealed []byte) error {
 		return fmt.Errorf("segment at %d: %w", seq, err)
 	}
 	body = p.wanted(body) // one copy, shared by its events
-	for ; n > 0 && !p.full(); seq, n = seq+1, n-1 {
+	for ; n > 0 && !p.Full(); seq, n = seq+1, n-1 {
 		doc, rest, _ := bytes.Cut(body, []byte{'\n'})
 		e, err := event.Decode(doc[:len(doc):len(doc)], secrets[seq])
 		if err != nil {
 			return fmt.Errorf("event %d: %w", seq, err)
 		}
-		if e.Seq != seq || e.Run != p.run {
-			return fmt.Errorf("event %d is stored in place of event %d of run %s", e.Seq, seq, p.run)
+		if e.Seq != seq || e.Run != p.Run {
+			return fmt.Errorf("event %d is stored in place of event %d of run %s", e.Seq, seq, p.Run)
 		}
-		p.events = append(p.events, e)
+		p.Events = append(p.Events, e)
 		p.bytes += len(doc)
 		body = rest
 	}
@@ -166,8 +167,8 @@ func (p *page) add(seq int64, n int, body, sealed []byte) error {
 }
 
 // wanted copies the part of a body that fits into the page.
-func (p *page) wanted(body []byte) []byte {
-	events, size := len(p.events), p.bytes
+func (p *Page) wanted(body []byte) []byte {
+	events, size := len(p.Events), p.bytes
 	for end := 0; !p.filled(events, size); events++ {
 		n := bytes.IndexByte(body[end:], '\n')
 		if n < 0 {

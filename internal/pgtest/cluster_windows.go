@@ -1,0 +1,22 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+)
+
+var errAbsent = errors.New("servers for tests are started on Unix only")
+
+// Cluster is a running server.
+type Cluster struct{}
+
+func start() (*Cluster, error) { return nil, errAbsent }
+
+// Close ends the server.
+func (c *Cluster) Close() {}
+
+// Address is where a database is found.
+func (c *Cluster) Address(string) string { return "" }
+
+// Exec executes a statement in a database.
+func (c *Cluster) Exec(context.Context, string, string) error { return errAbsent }

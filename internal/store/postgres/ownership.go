@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/store"
+	"github.com/jackc/pgx/v5"
+)
+
+// going says which runs can be claimed at all: it matches the partial indexes.
+const going = `(status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'))`
+
+const (
+	nextHolder = `SELECT instance FROM runs WHERE instance IS NOT NULL AND instance > $1 AND ` + going + `
+		ORDER BY instance LIMIT 1`
+	lostRuns = `SELECT ` + runColumns + ` FROM runs WHERE instance IS NOT NULL AND instance = $1 AND ` + going + `
+		LIMIT $2 FOR UPDATE SKIP LOCKED`
+	dueRuns = `SELECT ` + runColumns + ` FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND wake_at <= $1 AND ` + going + `
+		ORDER BY wake_at LIMIT $2 FOR UPDATE SKIP LOCKED`
+	claimRun = `UPDATE runs SET instance = $3, epoch = epoch + 1 WHERE tenant = $1 AND run_id = $2 AND epoch = $4`
+
+	nextWake  = `SELECT wake_at FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND ` + going + ` ORDER BY wake_at LIMIT 1`
+	unsettled = `SELECT ` + runColumns + ` FROM runs WHERE notify ORDER BY run_id LIMIT $1`
+)
+
+// lookEvery is how often runs of holders nobody knows are looked for although the
+// instances have not changed: one that was lost, and has not noticed yet, may still
+// have created a run.
+const lookEvery = 10 * time.Second
+
+// looks remembers whether runs of lost instances may be there, so that a look of an
+// idle replica is one query.
+type looks struct {
+	mu     sync.Mutex
+	living []string
+	at     time.Time // of the last look that found everything
+}
+
+// again makes the next claim look.
+func (l *looks) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = time.Time{}
+}
+
+func (l *looks) wanted(living []string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range l.living {
+		if !slices.Contains(living, id) {
+			return true
+		}
+	}
+	return time.Since(l.at) >= lookEvery
+}
+
+func (l *looks) done(living []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.living, l.at = living, time.Now()
+}
+
+// Claim implements store.Ownership: runs of lost instances first, then those whose
+// timer is due, the earliest first.
+func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int) (out []store.Run, err error) {
+	err = o.s.tx(ctx, func(q querier) error {
+		out = nil
+		living, err := others(ctx, q, instance)
+		if err != nil {
+			return err
+		}
+		if o.s.looks.wanted(living) {
+			whole := false
+			if out, whole, err = fromLost(ctx, q, living, limit); err != nil {
+				return err
+			}
+			if whole {
+				o.s.looks.done(living)
+			}
+			if _, err := q.Exec(ctx, dropTold); err != nil {
+				return err
+			}
+		}
+		if n := left(limit, len(out)); n != 0 {
+			due, err := list(ctx, q, scanRun, dueRuns, now.UnixMilli(), bound(n))
+			if err != nil {
+				return err
+			}
+			out = append(out, due...)
+		}
+		out, err = takeAll(ctx, q, out, instance)
+		return err
+	})
+	if err != nil {
+		o.s.looks.again()
+		return nil, wrap("claim", err)
+	}
+	return out, nil
+}
+
+// left is what remains of a limit: 0 for nothing, -1 for no bound.
+func left(limit, have int) int {
+	if limit <= 0 {
+		return -1
+	}
+	return max(limit-have, 0)
+}
+
+// fromLost reads up to limit runs of holders that are not among the living, and says
+// whether these are all. The index is asked for one holder after another: there are
+// few, however many runs they have.
+func fromLost(ctx context.Context, q querier, living []string, limit int) (out []store.Run, whole bool, err error) {
+	for holder := ""; ; {
+		found, err := one(ctx, q, nextHolder, []any{holder}, &holder)
+		if err != nil || !found {
+			return out, true, err
+		}
+		if slices.Contains(living, holder) {
+			continue
+		}
+		n := left(limit, len(out))
+		if n == 0 {
+			return out, false, nil
+		}
+		got, err := list(ctx, q, scanRun, lostRuns, holder, bound(n))
+		if err != nil {
+			return nil, false, err
+		}
+		if out = append(out, got...); n > 0 && len(got) == n {
+			return out, false, nil
+		}
+	}
+}
+
+// takeAll raises the epoch of every run, in one round trip, and returns those that
+// were still as they were read.
+func takeAll(ctx context.Context, q querier, rows []store.Run, instance string) (out []store.Run, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	b := &pgx.Batch{}
+	for i := range rows {
+		b.Queue(claimRun, rows[i].ID.Tenant, rows[i].ID.Opaque, instance, rows[i].Epoch)
+	}
+	res := q.SendBatch(ctx, b)
+	for i := range rows {
+		tag, err := res.Exec()
+		if err != nil {
+			res.Close() //nolint:errcheck // the first failure counts
+			return nil, err
+		}
+		if tag.RowsAffected() == 1 {
+			rows[i].Instance, rows[i].Epoch = instance, rows[i].Epoch+1
+			out = append(out, rows[i])
+		}
+	}
+	return out, res.Close()
+}
+
+// NextWake implements store.Ownership.
+func (o ownership) NextWake(ctx context.Context) (at time.Time, err error) {
+	err = o.s.read(ctx, func(q querier) error {
+		_, err := one(ctx, q, nextWake, nil, (*stamp)(&at))
+		return err
+	})
+	return at, wrap("next wake", err)
+}
+
+// Unsettled implements store.Ownership.
+func (o ownership) Unsettled(ctx context.Context, limit int) (out []store.Run, err error) {
+	err = o.s.read(ctx, func(q querier) error {
+		out, err = list(ctx, q, scanRun, unsettled, bound(limit))
+		return err
+	})
+	return out, wrap("list unsettled runs", err)
+}

@@ -1,0 +1,149 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/store"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Options tune a store. The zero value is a good choice.
+type Options struct {
+	// Connections bounds the connections of this replica. Zero means 16, or
+	// pool_max_conns of the address.
+	Connections int
+	// Writers bounds how many groups of steps are written at once. Zero means 3.
+	Writers int
+	// Migrate brings the database to the newest schema before anything else.
+	Migrate bool
+}
+
+// Store is a PostgreSQL backend. It implements store.Store.
+type Store struct {
+	pool   *pgxpool.Pool
+	writer *writer
+	hooks  hooks
+	looks  looks
+
+	definitions cache // of versions, which never change
+
+	closed   atomic.Bool
+	closing  sync.Once
+	closeErr error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the database of an address such as postgres://host/name. The
+// address may name the protocol: default_query_exec_mode=cache_describe or simple
+// for poolers that keep no prepared statements.
+func Open(ctx context.Context, address string, opts Options) (*Store, error) {
+	cfg, err := parse(address, opts)
+	if err != nil {
+		return nil, wrap("open", err)
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return nil, wrap("open", err)
+	}
+	s := &Store{pool: pool}
+	if err := s.ready(ctx, opts.Migrate); err != nil {
+		pool.Close()
+		return nil, wrap("open", fault(ctx, err))
+	}
+	if opts.Writers <= 0 {
+		opts.Writers = 3
+	}
+	s.writer = startWriter(s, opts.Writers)
+	return s, nil
+}
+
+func parse(address string, opts Options) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the database: %w", err)
+	}
+	switch {
+	case opts.Connections > 0:
+		cfg.MaxConns = int32(opts.Connections)
+	default:
+		cfg.MaxConns = max(cfg.MaxConns, 16)
+	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	cfg.MaxConnIdleTime = 5 * time.Minute
+	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "fermata"
+	}
+	return cfg, nil
+}
+
+// Runs implements store.Store.
+func (s *Store) Runs() store.Runs { return runs{s} }
+
+// Ownership implements store.Store.
+func (s *Store) Ownership() store.Ownership { return ownership{s} }
+
+// Workflows implements store.Store.
+func (s *Store) Workflows() store.Workflows { return workflows{s} }
+
+// Keys implements store.Store.
+func (s *Store) Keys() store.Keys { return keys{s} }
+
+// Secrets implements store.Store.
+func (s *Store) Secrets() store.Secrets { return secrets{s} }
+
+// Idempotency implements store.Store.
+func (s *Store) Idempotency() store.Idempotency { return idempotency{s} }
+
+// Effects implements store.Store.
+func (s *Store) Effects() store.Effects { return effects{s} }
+
+// Webhooks implements store.Store.
+func (s *Store) Webhooks() store.Webhooks { return webhooks{s} }
+
+// Deliveries implements store.Store.
+func (s *Store) Deliveries() store.Deliveries { return deliveries{s} }
+
+// Retention implements store.Store.
+func (s *Store) Retention() store.Retention { return retention{s} }
+
+// Ping implements store.Store.
+func (s *Store) Ping(ctx context.Context) error {
+	return wrap("ping", s.read(ctx, func(q querier) error {
+		_, err := q.Exec(ctx, `SELECT 1 FROM runs LIMIT 1`)
+		return err
+	}))
+}
+
+// Close finishes the writes and reads that are under way, then lets go of the
+// database. Later calls fail with store.ErrClosed; closing again does nothing.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.writer.close()
+		s.closed.Store(true)
+		s.pool.Close()
+	})
+	return s.closeErr
+}
+
+// ready fails if a call should not even begin.
+func (s *Store) open(ctx context.Context) error {
+	if s.closed.Load() {
+		return store.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// wrap says what failed; the sentinels stay recognizable.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("postgres: %s: %w", what, err)
+}

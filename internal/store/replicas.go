@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/ids"
+)
+
+// Replicas is what a Store offers whose database several processes share. A Store
+// that does not implement it belongs to one process.
+//
+// A step of a run may be made by an instance that does not own it: one to which a
+// request about the run has come. It keeps the run's epoch and owner, is refused like
+// any other if the run has moved on, and names the owner in Append.Tell.
+type Replicas interface {
+	// Told takes up to limit runs of which somebody else has made a step that names
+	// instance. Each is handed out once.
+	Told(ctx context.Context, instance string, limit int) ([]ids.Run, error)
+	// Ends reads the sequences of the last events of runs. Runs that are not there
+	// are left out.
+	Ends(ctx context.Context, runs []ids.Run) (map[ids.Run]int64, error)
+	// Now is the database's time.
+	Now(ctx context.Context) (time.Time, error)
+}
