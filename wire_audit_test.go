@@ -86,11 +86,25 @@ func (s *server) audited(chain string) (out []auditEntry) {
 	return out
 }
 
+// auditedStart waits for the entry that says that the host has started. It is written
+// beside everything else that begins then.
+func (s *server) auditedStart() {
+	s.t.Helper()
+	for range 2000 {
+		if slices.ContainsFunc(s.audited("host"), func(e auditEntry) bool { return e.Action == "host.start" }) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s.t.Fatal("the start of the host is not in the audit log")
+}
+
 // Whatever changes something is in the audit log, once, with who did it and to
 // what; and nothing is there that must not be kept.
 func TestWireEveryMutationIsAudited(t *testing.T) {
 	t.Parallel()
 	s := start(t, withWebhooks)
+	s.auditedStart()
 	s.register(gate("g"))
 	calls := maps.Clone(mutations)
 	calls["issueInterruptToken"] = func(s *server) (string, any) {
