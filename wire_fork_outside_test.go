@@ -42,7 +42,7 @@ func TestWireForksAreNotDelivered(t *testing.T) {
 	}
 	src := s.run("gate", map[string]any{"callbackUrl": back.http.URL})
 	s.await(src, "waiting-approval")
-	back.hears(t, 1) // once it is answered, nobody is called back any more
+	back.hears(t, 1) // nobody is called back about what has been answered
 	s.answer(src, "ok", yes).want(t, 200)
 	s.await(src, "completed")
 	hears(news(src, 0))

@@ -95,11 +95,10 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 			"checkpointIntervalEntries": h.cfg.Audit.Entries, "checkpointIntervalSeconds": int((h.cfg.Audit.Interval + time.Second - 1) / time.Second),
 		})
 	}
-	// Both families bind on being advertised (spec v2 security-defaults.md §Auth
+	// The family binds on being advertised (spec v2 security-defaults.md §Auth
 	// lanes): what is not wired has no lane here.
 	if len(h.cfg.Lanes) > 0 {
 		root["auth"] = record("witnessable-gated", map[string]any{"lanes": h.cfg.Lanes})
-		root["authorization"] = record("witnessable-gated", map[string]any{"failClosed": true})
 	}
 	if h.cfg.Webhooks.Worker != nil {
 		root["webhooks"] = record("witnessable-gated", h.webhookFacets())

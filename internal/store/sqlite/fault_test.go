@@ -74,7 +74,7 @@ func TestDiskFailure(t *testing.T) {
 					if errs[i] == nil {
 						t.Fatalf("step %d was written", i)
 					}
-					if errors.Is(errs[i], store.ErrStale) || errors.Is(errs[i], store.ErrExists) {
+					if errors.Is(errs[i], store.ErrStale) || errors.Is(errs[i], store.ErrExists) || !errors.Is(errs[i], store.ErrUnavailable) {
 						t.Fatalf("step %d: %v", i, errs[i])
 					}
 					if n := count(t, s, step.Row.ID); n != want[step] {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/ncruces/go-sqlite3"
 )
 
 // Page cache sizes, in KiB. The writer touches the end of every table; readers
@@ -143,10 +145,17 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
+// away lists failures of the disk under the database, and not of what was asked: a
+// disk that is full or broken, a folder that lets nobody write.
+var away = []error{sqlite3.FULL, sqlite3.IOERR, sqlite3.CANTOPEN, sqlite3.READONLY, sqlite3.BUSY}
+
 // wrap says what failed; the sentinels stay recognizable.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if slices.ContainsFunc(away, func(code error) bool { return errors.Is(err, code) }) {
+		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
