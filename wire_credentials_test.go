@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/identity"
 )
 
 const secretText = "s3cr3t-mate\"rial/+0123456789" // with characters that every encoding changes
@@ -161,7 +162,7 @@ func TestWireCredentialResolution(t *testing.T) {
 		"mine": {ref(mine, "user"), testKey, nil}, "shared": {ref(shared, ""), testKey, nil}, "shared-bob": {ref(shared, "tenant"), bob, nil},
 		"bob": {ref(mine, "user"), bob, "credential_forbidden"}, "bob-unscoped": {ref(mine, ""), bob, "credential_forbidden"},
 		"absent": {ref("cred_0123456789abcdef", ""), testKey, "credential_not_found"}, "mixed": {ref(shared, "user"), testKey, "credential_not_found"},
-		"workspace": {ref(shared, "workspace"), testKey, "credential_scope_unsupported"}, "version": {ref(shared+"@7", ""), testKey, "credential_not_found"},
+		"workspace": {ref(shared, "workspace"), testKey, "credential_not_found"}, "version": {ref(shared+"@7", ""), testKey, "credential_not_found"},
 		"nonsense": {ref("../../etc", ""), testKey, "credential_not_found"},
 	} {
 		s.register(calling("r-"+name, echo.URL, "", c.config))
@@ -183,6 +184,62 @@ func TestWireCredentialResolution(t *testing.T) {
 	if list := l.json["credentials"].([]any); len(list) != 1 || list[0].(map[string]any)["ref"] != shared {
 		t.Errorf("%s", l.body)
 	}
+}
+
+// A workspace's credential is for its runs, and for who is bound to it: neither another
+// workspace nor a run of the whole tenant has it, and who is bound to one has nothing of
+// the tenant's to change.
+func TestWireCredentialsOfWorkspaces(t *testing.T) {
+	t.Parallel()
+	s := start(t, loopback)
+	echo := newTill(t, nil)
+	as := map[string]string{"tenant": "Bearer " + testKey}
+	for _, ws := range []string{"eu", "us"} {
+		key := ws + "-credentials-key-0123456789-0123456789"
+		if err := s.host.AddTestGrants(t.Context(), key, "default", identity.Grants{Scopes: []string{"*"}, Workspace: ws}); err != nil {
+			t.Fatal(err)
+		}
+		as[ws] = "Bearer " + key
+	}
+	body := map[string]any{"secret": secretText, "audiences": []string{"127.0.0.1"}}
+	made := s.do("POST", "/host/fermata/credentials", body, "Authorization", as["eu"]).want(t, 201)
+	if made.json["scope"] != "workspace" || made.json["workspace"] != "eu" {
+		t.Errorf("%s", made.body)
+	}
+	mine, shared := made.str("ref"), s.credential(map[string]any{"secret": "shared-secret-text"})
+	for _, w := range []map[string]any{{"scope": "tenant"}, {"scope": "workspace", "workspace": "us"}} {
+		w["secret"], w["audiences"] = secretText, []string{"127.0.0.1"}
+		s.do("POST", "/host/fermata/credentials", w, "Authorization", as["eu"]).refused(t, 403, "forbidden")
+	}
+	for who, sees := range map[string]map[string]int{
+		"eu": {mine: 200, shared: 404}, "us": {mine: 404, shared: 404}, "tenant": {mine: 200, shared: 200},
+	} {
+		for ref, status := range sees {
+			if a := s.do("GET", "/host/fermata/credentials/"+ref, nil, "Authorization", as[who]); a.status != status {
+				t.Errorf("%s of %s: %d %s", ref, who, a.status, a.body)
+			}
+		}
+		seen := 0
+		for _, status := range sees {
+			if status == 200 {
+				seen++
+			}
+		}
+		if l := s.do("GET", "/host/fermata/credentials", nil, "Authorization", as[who]).want(t, 200); len(l.json["credentials"].([]any)) != seen {
+			t.Errorf("%s: %s", who, l.body)
+		}
+	}
+	s.do("DELETE", "/host/fermata/credentials/"+mine, nil, "Authorization", as["us"]).refused(t, 404, "credential_not_found")
+	s.register(calling("pays", echo.URL, "", map[string]any{"credential": map[string]any{"ref": mine, "scope": "workspace"}}))
+	for who, want := range map[string]any{"eu": nil, "us": "credential_forbidden", "tenant": "credential_forbidden"} {
+		id := s.do("POST", "/runs", map[string]any{"workflowId": "pays"}, "Authorization", as[who]).want(t, 201).str("runId")
+		if want == nil {
+			s.await(id, "completed")
+		} else if code, _ := s.failure(id); code != want {
+			t.Errorf("%s: %v", who, code)
+		}
+	}
+	s.do("DELETE", "/host/fermata/credentials/"+mine, nil, "Authorization", as["eu"]).want(t, 204)
 }
 
 // During the overlap both resolve, the old one by its version; after it the old one
@@ -267,7 +324,12 @@ func TestWireCredentialRefusals(t *testing.T) {
 	for _, bad := range []string{"http://a.example", "a.example:443", "A.example", "a..example", "*", "*.", "-a.example", "a/b", ""} {
 		s.do("POST", "/host/fermata/credentials", map[string]any{"secret": secretText, "audiences": []string{bad}}).refused(t, 400, "validation_error")
 	}
-	s.do("POST", "/host/fermata/credentials", map[string]any{"secret": secretText, "scope": "workspace", "audiences": []string{"a.example"}}).refused(t, 400, "credential_scope_unsupported")
+	for _, w := range []map[string]any{{"scope": "workspace"}, {"scope": "workspace", "workspace": "a b"}, {"workspace": "sales"}, {"scope": "tenant", "workspace": "sales"}} {
+		w["secret"], w["audiences"] = secretText, []string{"a.example"}
+		if a := s.do("POST", "/host/fermata/credentials", w).refused(t, 400, "validation_error"); a.json["details"].(map[string]any)["field"] != "workspace" {
+			t.Errorf("%s", a.body)
+		}
+	}
 	s.do("POST", "/host/fermata/credentials", `{"secret":"0123456789","audiences":["a.example"],"value":"x"}`).refused(t, 400, "validation_error")
 	if l := s.do("GET", "/host/fermata/credentials", nil).want(t, 200); len(l.json["credentials"].([]any)) != 0 {
 		t.Errorf("something was kept: %s", l.body)
@@ -356,7 +418,7 @@ func TestWireCredentialsAreAdvertised(t *testing.T) {
 		Sharing          bool
 	}
 	s.facet(&rec, "credentials")
-	if fmt.Sprint(rec) != "{[user tenant] true two-key-overlap true}" {
+	if fmt.Sprint(rec) != "{[user workspace tenant] true two-key-overlap true}" {
 		t.Errorf("%+v", rec)
 	}
 }

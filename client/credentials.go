@@ -10,10 +10,11 @@ import (
 // NewCredential asks the host to keep a credential. The host never shows Secret
 // again.
 type NewCredential struct {
-	Name            string            `json:"name,omitempty"`  // what people call it
-	Scope           string            `json:"scope,omitempty"` // user, tenant (the default) or run
-	RunID           string            `json:"runId,omitempty"` // with the scope run
-	Kind            string            `json:"kind,omitempty"`  // secret (the default) or basic
+	Name            string            `json:"name,omitempty"`      // what people call it
+	Scope           string            `json:"scope,omitempty"`     // user, workspace, tenant (the default) or run
+	RunID           string            `json:"runId,omitempty"`     // with the scope run
+	Workspace       string            `json:"workspace,omitempty"` // with the scope workspace; by default the caller's
+	Kind            string            `json:"kind,omitempty"`      // secret (the default) or basic
 	Username        string            `json:"username,omitempty"`
 	Secret          string            `json:"secret,omitempty"` // 8 bytes to 64 KiB
 	Source          *CredentialSource `json:"source,omitempty"` // in place of Secret
@@ -49,6 +50,7 @@ type Credential struct {
 	Kind          string               `json:"kind"`
 	Version       int64                `json:"version"`
 	RunID         string               `json:"runId"`
+	Workspace     string               `json:"workspace"`
 	Source        *CredentialSource    `json:"source"`
 	OutOfAudience string               `json:"outOfAudience"`
 	Provenance    CredentialProvenance `json:"provenance"`

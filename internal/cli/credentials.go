@@ -41,7 +41,8 @@ func (a *app) credentialsAdd(t *target) *cobra.Command {
 	cmd := &cobra.Command{Use: "add", Short: "Keep a credential", Long: credentialsAddAbout, Args: noArgs}
 	fs := cmd.Flags()
 	fs.StringVar(&n.Name, "name", "", "what you call it")
-	fs.StringVar(&n.Scope, "scope", "tenant", "whose runs may use it: user, tenant or run")
+	fs.StringVar(&n.Scope, "scope", "", "whose runs may use it: user, workspace, tenant or run (default tenant, or the workspace that the key is bound to)")
+	fs.StringVar(&n.Workspace, "workspace", "", "the workspace it is for, with --scope workspace")
 	fs.StringVar(&n.RunID, "run", "", "the run it is for, with --scope run")
 	fs.StringVar(&n.Username, "username", "", "user name that goes with the secret, which is a password then")
 	fs.StringSliceVar(&n.Audiences, "audience", nil, "host it may be sent to, or *.domain; may be given again")

@@ -79,6 +79,7 @@ type CredentialInfo struct {
 	Kind          string     `json:"kind"`
 	Version       int64      `json:"version"`
 	RunID         string     `json:"runId,omitzero"`
+	Workspace     string     `json:"workspace,omitzero"`
 	Source        *SourceRef `json:"source,omitzero"`
 	OutOfAudience string     `json:"outOfAudience"`
 	Provenance    Provenance `json:"provenance"`
@@ -116,6 +117,7 @@ type material struct {
 type NewCredential struct {
 	Name, Scope, Kind string
 	RunID             string
+	Workspace         string // with its scope; by default the caller's own
 	Username, Secret  string
 	Source            *SourceRef
 	Audiences, Scopes []string
@@ -134,7 +136,7 @@ func (h *Host) CreateCredential(ctx context.Context, c identity.Caller, r NewCre
 	if err := h.checkCredential(c, &r); err != nil {
 		return CredentialInfo{}, err
 	}
-	id, err := h.credentialRun(ctx, c, r)
+	id, workspace, err := h.credentialRun(ctx, c, r)
 	if err != nil {
 		return CredentialInfo{}, err
 	}
@@ -154,7 +156,9 @@ func (h *Host) CreateCredential(ctx context.Context, c identity.Caller, r NewCre
 		m.Issuer, m.Subject = c.Subject.Issuer, c.Subject.SubjectID
 		m.Provenance.Issuer = c.Subject.Issuer + "/" + c.Subject.SubjectID
 	case scopeWorkspace:
-		m.Workspace = c.Owner().Workspace
+		m.Workspace = r.Workspace
+	case scopeRun:
+		m.Workspace = workspace
 	}
 	if v.Meta, err = json.Marshal(m); err != nil {
 		return CredentialInfo{}, err
@@ -185,26 +189,25 @@ func newCredentialRef(prefix string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// credentialRun finds the run that a run's own credential is for.
-func (h *Host) credentialRun(ctx context.Context, c identity.Caller, r NewCredential) (ids.Run, error) {
+// credentialRun finds the run that a run's own credential is for, and its workspace.
+func (h *Host) credentialRun(ctx context.Context, c identity.Caller, r NewCredential) (id ids.Run, workspace string, err error) {
 	if r.Scope != scopeRun {
-		return ids.Run{}, nil
+		return id, "", nil
 	}
-	id, err := ids.ParseRun(r.RunID)
-	if err != nil {
-		return ids.Run{}, problem.Invalid("runId", "is not the id of a run")
+	if id, err = ids.ParseRun(r.RunID); err != nil {
+		return id, "", problem.Invalid("runId", "is not the id of a run")
 	}
 	if err := h.own(ctx, c, id); err != nil {
-		return ids.Run{}, err
+		return ids.Run{}, "", err
 	}
 	row, err := h.store.Runs().Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return ids.Run{}, problem.New(problem.NotFound, "no such run").With("runId", r.RunID)
+		return ids.Run{}, "", problem.New(problem.NotFound, "no such run").With("runId", r.RunID)
 	}
 	if err == nil && run.Terminal(row.Status) {
 		err = problem.New(problem.RunTerminal, "the run is over").With("runStatus", row.Status)
 	}
-	return id, err
+	return id, row.Workspace, err
 }
 
 func (h *Host) seal(ctx context.Context, tenant, ref string, version int64, m material) ([]byte, error) {
@@ -235,6 +238,9 @@ func infoOfCredential(v store.Credential, m credentialMeta) CredentialInfo {
 	if v.Run != "" {
 		out.RunID = ids.Run{Tenant: v.Tenant, Opaque: v.Run}.String()
 	}
+	if m.Scope == scopeWorkspace {
+		out.Workspace = m.Workspace
+	}
 	if !v.RotatedAt.IsZero() {
 		out.RotatedAt, out.PreviousUntil = run.Stamp(v.RotatedAt), run.Stamp(v.PreviousUntil)
 	}
@@ -257,8 +263,12 @@ func (h *Host) credential(ctx context.Context, c identity.Caller, scope, ref str
 }
 
 // manages reports whether a caller may see and change a credential: a user's are for
-// the user, and for whoever may do everything.
+// the user, and for whoever may do everything. Whoever is bound to a workspace manages
+// what is its own, and what belongs to its runs.
 func manages(c identity.Caller, m credentialMeta) bool {
+	if c.Workspace != "" && m.Scope != scopeUser {
+		return m.Scope != scopeTenant && m.Workspace == c.Workspace
+	}
 	return m.Scope != scopeUser || m.Issuer == c.Subject.Issuer && m.Subject == c.Subject.SubjectID || c.Holds(identity.CredentialsAdmin)
 }
 
@@ -368,8 +378,7 @@ func (h *Host) DeleteCredential(ctx context.Context, c identity.Caller, ref stri
 }
 
 // credentialScopes are the scopes of the protocol that references resolve in here.
-// No lane of this host says which workspace a caller is in, so none can be had there.
-func (h *Host) credentialScopes() []string { return []string{scopeUser, scopeTenant} }
+func (h *Host) credentialScopes() []string { return []string{scopeUser, scopeWorkspace, scopeTenant} }
 
 func (h *Host) resolves(scope string) bool {
 	return scope == scopeRun || slices.Contains(h.credentialScopes(), scope)

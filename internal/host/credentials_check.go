@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/vault"
@@ -15,7 +16,12 @@ import (
 // out. No refusal quotes the material.
 func (h *Host) checkCredential(c identity.Caller, r *NewCredential) error {
 	if r.Scope == "" {
-		r.Scope = scopeTenant
+		if r.Scope = scopeTenant; c.Workspace != "" {
+			r.Scope = scopeWorkspace
+		}
+	}
+	if r.Scope == scopeWorkspace && r.Workspace == "" {
+		r.Workspace = c.Workspace
 	}
 	if r.Kind == "" {
 		r.Kind = kindSecret
@@ -31,6 +37,12 @@ func (h *Host) checkCredential(c identity.Caller, r *NewCredential) error {
 		return problem.Invalid("scope", "must be user, workspace, tenant or run")
 	case !h.resolves(r.Scope):
 		return problem.New(problem.CredentialScopeUnsupported, "this host keeps no credentials of scope %s", r.Scope).With("field", "scope")
+	case (r.Workspace != "") != (r.Scope == scopeWorkspace):
+		return problem.Invalid("workspace", "goes with the scope workspace, and only with it")
+	case r.Workspace != "" && !ids.ValidWorkspace(r.Workspace):
+		return problem.Invalid("workspace", "is not the id of a workspace")
+	case c.Workspace != "" && (r.Scope == scopeTenant || r.Workspace != "" && r.Workspace != c.Workspace):
+		return problem.New(problem.Forbidden, "the caller is bound to a workspace and keeps credentials there").With("field", "scope")
 	case (r.RunID != "") != (r.Scope == scopeRun):
 		return problem.Invalid("runId", "goes with the scope run, and only with it")
 	case r.Kind != kindSecret && r.Kind != kindBasic:

@@ -97,6 +97,7 @@ func coveredBy(scopes []string, wanted string) bool {
 // bound to a workspace.
 var inWorkspace = []string{
 	ManifestRead, RunsCreate, RunsRead, RunsCancel, ApprovalsRespond, CompensationOperate, "artifacts:read",
+	CredentialsRead, CredentialsWrite, // of the workspace and of oneself: see host.manages
 }
 
 // InWorkspace reports whether a scope can be used within a workspace.

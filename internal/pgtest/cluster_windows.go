@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"syscall"
 )
 
 var errAbsent = errors.New("servers for tests are started on Unix only")
@@ -12,6 +13,12 @@ type Cluster struct{}
 
 func start() (*Cluster, error) { return nil, errAbsent }
 
+// Start starts the server.
+func (c *Cluster) Start() error { return errAbsent }
+
+// Stop ends the server.
+func (c *Cluster) Stop(syscall.Signal) {}
+
 // Close ends the server.
 func (c *Cluster) Close() {}
 
@@ -20,3 +27,6 @@ func (c *Cluster) Address(string) string { return "" }
 
 // Exec executes a statement in a database.
 func (c *Cluster) Exec(context.Context, string, string) error { return errAbsent }
+
+// Query reads the first column of what some statements answer.
+func (c *Cluster) Query(context.Context, string, string) ([]string, error) { return nil, errAbsent }

@@ -14,6 +14,7 @@ type credentialBody struct {
 	Name            string          `json:"name"`
 	Scope           string          `json:"scope"`
 	RunID           string          `json:"runId"`
+	Workspace       string          `json:"workspace"`
 	Kind            string          `json:"kind"`
 	Username        string          `json:"username"`
 	Secret          string          `json:"secret"`
@@ -31,7 +32,7 @@ func (a *API) createCredential(w http.ResponseWriter, r *api.Request, c identity
 		return err
 	}
 	n := host.NewCredential{
-		Name: b.Name, Scope: b.Scope, RunID: b.RunID, Kind: b.Kind, Username: b.Username, Secret: b.Secret, Source: b.Source,
+		Name: b.Name, Scope: b.Scope, RunID: b.RunID, Workspace: b.Workspace, Kind: b.Kind, Username: b.Username, Secret: b.Secret, Source: b.Source,
 		Audiences: b.Audiences, Scopes: b.Scopes, RedactionPolicy: b.RedactionPolicy, OutOfAudience: b.OutOfAudience,
 	}
 	if b.ExpiresAt != "" {
@@ -131,7 +132,7 @@ func (a *API) credentialRoutes(limit, cursor api.Param) []api.Route {
 			Method: "POST", Pattern: own, ID: "createCredential", Scope: identity.CredentialsWrite, Spec: spec, ReadOnly: true,
 			Summary: "Keep a credential. Its material is never shown again.",
 			Body: &api.Body{Schema: `{"type":"object","additionalProperties":false,"required":["audiences"],"properties":{` +
-				`"name":` + line + `,"scope":{"enum":["user","workspace","tenant","run"]},"runId":` + line + `,"kind":{"enum":["secret","basic"]},` +
+				`"name":` + line + `,"scope":{"enum":["user","workspace","tenant","run"]},"runId":` + line + `,"workspace":` + line + `,"kind":{"enum":["secret","basic"]},` +
 				`"username":` + line + `,"secret":{"type":"string","minLength":8,"maxLength":65536},` +
 				`"source":{"type":"object","additionalProperties":false,"required":["store","name"],"properties":{"store":` + line + `,"name":` + line + `}},` +
 				`"audiences":{"type":"array","minItems":1,"maxItems":100,"items":` + line + `},"scopes":` + names + `,` +
