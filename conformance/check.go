@@ -58,5 +58,5 @@ var registry = slices.Concat(
 	createChecks, optionChecks, readChecks, listChecks, cancelChecks, bulkChecks, pauseChecks,
 	logChecks, streamChecks, resumeChecks, batchChecks, pollChecks,
 	interruptChecks, approvalChecks, approverChecks, tokenChecks, heldTokenChecks,
-	compensationChecks, idempotencyChecks, effectChecks, credentialChecks, retentionChecks, replayChecks, forkChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, auditChecks, gateChecks, seamChecks,
+	compensationChecks, idempotencyChecks, effectChecks, credentialChecks, retentionChecks, replayChecks, forkChecks, diffChecks, webhookChecks, deliveryChecks, standardChecks, lifeChecks, auditChecks, limitChecks, redactionChecks, gateChecks, seamChecks,
 )

@@ -11,7 +11,7 @@ import (
 )
 
 // mutations is the table of broken hosts.
-var mutations = slices.Concat(discoveryMutations, wireMutations, runMutations, logMutations, streamMutations, waitMutations, approverMutations, compensationMutations, claimMutations, effectMutations, credentialMutations, tenantMutations, forkMutations, auditMutations, laneMutations, tenancyMutations)
+var mutations = slices.Concat(discoveryMutations, wireMutations, runMutations, logMutations, streamMutations, waitMutations, approverMutations, compensationMutations, claimMutations, effectMutations, credentialMutations, tenantMutations, forkMutations, auditMutations, laneMutations, tenancyMutations, limitMutations, redactionMutations)
 
 var discoveryMutations = []mutation{
 	{"unknown member at the root", "discovery.document", answers(when("GET", wellKn), on(200, set("surprise", 1)))},

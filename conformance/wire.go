@@ -125,6 +125,8 @@ func (p *probe) open(ctx context.Context, method, path string, body any, header 
 		r = bytes.NewReader(b)
 	case string:
 		r = strings.NewReader(b)
+	case io.Reader: // of a size that the request does not say
+		r = b
 	default:
 		enc, err := json.Marshal(b)
 		if err != nil {
