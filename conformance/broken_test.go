@@ -91,6 +91,7 @@ func instead(sel func(*http.Request) bool, status int, body string) func(http.Ha
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
 			w.Header().Set("OpenWOP-Version", "2.0")
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(body))
