@@ -163,7 +163,7 @@ func (r *replay) command(s *run.State, cue run.Cue) (run.Command, error) {
 	switch cue.Kind {
 	case run.CueEcho:
 		e, err := r.event(cue.Seq)
-		return run.Echo{Event: e}, err
+		return run.Echo{Event: e, Hold: cue.Hold}, err
 	case run.CueElapse:
 		return run.Elapse{NodeID: cue.NodeID}, nil
 	case run.CueMissing:

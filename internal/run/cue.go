@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"sort"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/event"
@@ -13,6 +14,7 @@ type Cue struct {
 	Kind   CueKind
 	NodeID string
 	Seq    int64
+	Hold   bool // of an echo: see Echo
 }
 
 // CueKind tells cues apart.
@@ -50,6 +52,7 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 		return Cue{}
 	}
 	first, missing := Cue{Seq: math.MaxInt64}, Cue{}
+	echoes := map[int64]bool{}
 	for i, n := range s.Nodes {
 		if !n.Phase.active() {
 			continue
@@ -61,6 +64,9 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 		}
 		c := r.nodes[step.Node.ID].cue(n, step.Type.Pure, h)
 		c.NodeID = step.Node.ID
+		if c.Kind == CueEcho {
+			echoes[c.Seq] = true
+		}
 		switch {
 		case c.Kind == CueMissing && missing.Kind == NoCue:
 			missing = c
@@ -70,6 +76,7 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 	}
 	switch {
 	case first.Kind != NoCue:
+		first.Hold = first.Kind == CueEcho && r.endsNext(first.Seq, echoes)
 		return first
 	case missing.Kind == NoCue:
 		return Cue{}
@@ -79,6 +86,14 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 		return Cue{Kind: CueLate}
 	}
 	return missing
+}
+
+// endsNext reports whether what the source said next, behind seq, is the end of another
+// node that is an echo, too. Both may have come of one command, such as a tick at which
+// the time of several was over, before anything followed from either.
+func (r *Record) endsNext(seq int64, echoes map[int64]bool) bool {
+	i := sort.Search(len(r.said), func(i int) bool { return r.said[i].seq > seq })
+	return i < len(r.said) && echoes[r.said[i].seq] && (r.said[i].typ == event.NodeFailed || r.said[i].typ == event.NodeCompleted)
 }
 
 // recorded reports whether the outcome of a pure node of a replay is taken from the

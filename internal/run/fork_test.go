@@ -94,7 +94,7 @@ func (w *world) replay() {
 func (w *world) cued(cue run.Cue) run.Command {
 	switch cue.Kind {
 	case run.CueEcho:
-		return run.Echo{Event: w.source.log[cue.Seq]}
+		return run.Echo{Event: w.source.log[cue.Seq], Hold: cue.Hold}
 	case run.CueElapse:
 		return run.Elapse{NodeID: cue.NodeID}
 	case run.CueLate:

@@ -14,8 +14,12 @@ import (
 // The commands of a replay. They bring what the source recorded; nothing else
 // may move a node that is not executed again.
 
-// Echo says an event of the source again, as part of a node's outcome.
-type Echo struct{ Event event.Event }
+// Echo says an event of the source again, as part of a node's outcome. With Hold
+// nothing follows from it yet: the source said another end with it.
+type Echo struct {
+	Event event.Event
+	Hold  bool
+}
 
 // Elapse ends what a node of a replay waits for: a time, or a pause.
 type Elapse struct{ NodeID string }
@@ -40,7 +44,7 @@ func (t *turn) replay(c Command) error {
 	}
 	switch c := c.(type) {
 	case Echo:
-		return t.echo(&c.Event)
+		return t.echo(&c.Event, c.Hold)
 	case Elapse:
 		t.elapse(c.NodeID)
 	case Missing:
@@ -63,7 +67,7 @@ func (t *turn) missing(step *flow.Step) *event.Error {
 }
 
 // echo says again what the source said of a node. Edges are taken as recorded.
-func (t *turn) echo(e *event.Event) error {
+func (t *turn) echo(e *event.Event, hold bool) error {
 	step, n, ok := t.s.node(e.NodeID)
 	if !ok || !n.Phase.active() {
 		return problem.Internal(errors.New("run: an echo of a node that does not wait for it"))
@@ -107,7 +111,7 @@ func (t *turn) echo(e *event.Event) error {
 	default:
 		t.emit(d)
 	}
-	if _, last := ofOutcome(e); last || step.Type.Pure {
+	if _, last := ofOutcome(e); (last || step.Type.Pure) && !hold {
 		t.advance()
 	}
 	return nil
