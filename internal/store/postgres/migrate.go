@@ -52,7 +52,7 @@ func (s *Store) ready(ctx context.Context, up bool) error {
 	case is.Version < is.Newest:
 		return fmt.Errorf("the database has schema version %d and this program needs %d: run migrate up", is.Version, is.Newest)
 	}
-	return nil
+	return unfinished(ctx, s.pool)
 }
 
 // Status reads how far the database of an address has been migrated.
