@@ -57,7 +57,7 @@ var narrower = []struct {
 	{pkg: "internal/store", onlyFrom: []string{"internal/audit", "internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
 	{pkg: "internal/store/postgres", onlyBy: []string{""}},
-	{pkg: "internal/archive", onlyBy: []string{""}, onlyFrom: []string{"internal/audit", "internal/store"}},
+	{pkg: "internal/archive", onlyBy: []string{"", "internal/cli"}, onlyFrom: []string{"internal/audit", "internal/store"}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
 	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},

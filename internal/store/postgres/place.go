@@ -67,6 +67,7 @@ func (d database) with(ctx context.Context, fn func(c *pgx.Conn) error) (err err
 	if err != nil {
 		return err
 	}
+	unprepared(cfg.ConnConfig)
 	c, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
 		return fault(ctx, err)
