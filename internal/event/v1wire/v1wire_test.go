@@ -237,7 +237,7 @@ func TestDocumentsFitV1sSchemas(t *testing.T) {
 				t.Errorf("%s: %v", c.typ, err)
 			}
 		}
-		payload := schema("run-event-payloads.schema.json#/$defs/_typeIndex/properties/"+v1wire.Name(c.typ))
+		payload := schema("run-event-payloads.schema.json#/$defs/_typeIndex/properties/" + v1wire.Name(c.typ))
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(v1wire.Payload(e)))
 		if err != nil {
 			t.Fatal(err)
