@@ -43,7 +43,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	for i := range page.Events {
 		b.Events[i] = page.Events[i].Doc()
 	}
-	return api.JSON(&shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}, http.StatusOK, b)
+	return api.JSON(a.door.Shown(w, c.Tenant()), http.StatusOK, b)
 }
 
 func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
@@ -57,7 +57,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	}
 	return stream.Serve(a.host, w, r, c, id, ask, stream.Wire{
 		Wire: sse.Current, Snapshot: snapshotDoc, Follows: event.Type.InUpdates,
-		Clean: func(b []byte) []byte { return a.redact.KnownJSON(c.Tenant(), b) },
+		Clean: a.door.Clean(c.Tenant()),
 	})
 }
 
