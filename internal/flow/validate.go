@@ -250,7 +250,7 @@ func (c *compiler) nodeType(field string, s *Step) {
 	if !ok {
 		issue := Issue{Field: field + ".typeId", Message: fmt.Sprintf("unknown node type %q", id)}
 		if cap, reserved := gated[id]; reserved {
-			issue.Capability = cap
+			issue.Capability, issue.TypeID, issue.NodeID = cap, id, s.Node.ID
 			issue.Message = fmt.Sprintf("node type %q needs the capability %s, which this host does not provide", id, cap)
 		}
 		c.issues = append(c.issues, issue)
