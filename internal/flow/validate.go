@@ -41,6 +41,14 @@ var gated = map[string]string{
 	"core.conformance.a2a-invoke":  "a2a",
 	"core.conformance.mcp-invoke":  "mcp",
 	"core.conformance.mock-agent":  "agents",
+
+	// Nodes of the protocol's own workflows, for models, secrets and packs.
+	"local.sample.demo.mock-ai":                "aiProviders",
+	"conformance.modelCapability.insufficient": "modelCapabilities",
+	"conformance.cost.emit":                    "providerUsage",
+	"conformance.secret.echo":                  "secrets",
+	"vendor.openwop.rust-hello.greet":          "nodePackRuntimes",
+	"vendor.openwop.misbehaving.memory-bomb":   "nodePackRuntimes",
 }
 
 type compiler struct {

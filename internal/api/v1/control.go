@@ -212,4 +212,3 @@ func entryOf(named string, x host.BulkResult) bulkEntry {
 	}
 	return bulkEntry{RunID: named, OK: true, Status: x.Status}
 }
-

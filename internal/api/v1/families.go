@@ -53,7 +53,9 @@ func (a *API) familyRoutes() []api.Route {
 
 // missing answers for a family that is not advertised.
 func (a *API) missing(family string) door.Handler {
-	return func(_ http.ResponseWriter, _ *api.Request, c identity.Caller) error { return a.host.Unprovided(c, family) }
+	return func(_ http.ResponseWriter, _ *api.Request, c identity.Caller) error {
+		return a.host.Unprovided(c, family)
+	}
 }
 
 func (a *API) verifyAuditLog(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
