@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/fermata-run/fermata"
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 func errorOf(a answer) (code string, details map[string]any) {
@@ -440,6 +441,11 @@ func TestV1Discovery(t *testing.T) {
 		}
 	}
 	doc := s.do("GET", "/v1/openapi.json", nil, "Authorization", "").want(t, 200)
+	if parsed, err := openapi3.NewLoader().LoadFromData(doc.body); err != nil {
+		t.Error(err)
+	} else if err := parsed.Validate(t.Context(), openapi3.IsOpenAPI31OrLater()); err != nil {
+		t.Error(err)
+	}
 	for path := range doc.json["paths"].(map[string]any) {
 		if !strings.HasPrefix(path, "/v1/") && path != "/.well-known/openwop" {
 			t.Errorf("%s in v1's document", path)
@@ -450,5 +456,64 @@ func TestV1Discovery(t *testing.T) {
 	suite.register(noop("other"))
 	if f := suite.do("GET", "/.well-known/openwop", nil).json["fixtures"]; fmt.Sprint(f) != "[conformance-noop]" {
 		t.Errorf("fixtures %v", f)
+	}
+}
+
+// What is over a bound is told so in v1's words, and it is one bound for both majors.
+func TestV1Bounds(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1, withLimits(fermata.Limits{TenantMaxActiveRuns: 2}))
+	s.register(gate("g"))
+	s.run("g")
+	s.run1("g")
+	s.do("POST", "/runs", map[string]any{"workflowId": "g"}).full(t, "tenant-max-active-runs")
+	a := s.do("POST", "/v1/runs", map[string]any{"workflowId": "g"}).refused(t, 429, "rate_limited")
+	_, d := errorOf(a)
+	if ms, _ := d["retryAfterMs"].(float64); ms < 1000 || d["scope"] != "tenant" || fmt.Sprint(ms/1000) != a.header.Get("Retry-After") {
+		t.Errorf("%s, Retry-After %q", a.body, a.header.Get("Retry-After"))
+	}
+	shared := start(t, withV1, withLimits(fermata.Limits{TenantRate: "1/h:5"}))
+	for range 5 {
+		shared.do("GET", "/v1/runs/none", nil).refused(t, 404, "not_found")
+	}
+	shared.do("GET", "/runs", nil).full(t, "tenant-rate")
+	_, d = errorOf(shared.do("GET", "/v1/runs/none", nil).refused(t, 429, "rate_limited"))
+	if d["scope"] != "tenant" {
+		t.Errorf("details %v", d)
+	}
+}
+
+// Every operation of v1 that wants a scope refuses who lacks it, and without a
+// credential nothing is said at all.
+func TestV1Scopes(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1)
+	s.register(gate("g"))
+	id := s.run1("g")
+	bodies := map[string]any{
+		"createRun": map[string]any{"workflowId": "g"}, "forkRun": map[string]any{"mode": "replay"}, "bulkCancelRuns": map[string]any{"runIds": []string{id}}, "registerWorkflow": noop("x"),
+	}
+	checked := 0
+	for i, r := range s.host.Routes() {
+		if r.Wire != "v1" || r.Scope == "" || r.Stream {
+			continue
+		}
+		checked++
+		path := strings.NewReplacer("{runId}", id, "{workflowId}", "g", "{nodeId}", "ok", "{artifactId}", "a", "{templateId}", "p", "{webhookId}", "0123456789abcdef").Replace(r.Pattern)
+		if r.ID == "diffRun" {
+			path += "?against=" + id
+		}
+		s.do(r.Method, path, bodies[r.ID], "Authorization", "").refused(t, 401, "unauthenticated")
+		key := s.key(fmt.Sprintf("scope-%02d-scope-key-scope-key-scope-key", i), fermata.DefaultTenant, "fermata:nothing")
+		a := s.do(r.Method, path, bodies[r.ID], "Authorization", key)
+		if code, d := errorOf(a); a.status != 403 || code != "forbidden" || d["scopeRequired"] == nil {
+			t.Errorf("%s %s without %s: %d %s", r.Method, path, r.Scope, a.status, a.body)
+		}
+	}
+	if checked < 15 {
+		t.Errorf("only %d operations", checked)
+	}
+	if st := s.await1(id, "waiting-approval")["status"]; st != "waiting-approval" {
+		t.Errorf("the run is %v", st)
 	}
 }
