@@ -42,14 +42,11 @@ func Run(o Options) (*Report, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	out := &Report{At: time.Now().UTC(), Machine: machine(), Quick: o.Quick, progress: o.Progress}
-	dir, err := os.MkdirTemp(o.Dir, "fermata-bench-")
+	b, remove, err := newBench(o)
 	if err != nil {
-		return out, err
+		return b.out, err
 	}
-	defer os.RemoveAll(dir)
-	b := &bench{opts: o, dir: dir, out: out}
-	defer b.endServer()
+	defer remove()
 	alone := func(name string, measure func() error) func() error {
 		return func() error { return b.part(name, measure) }
 	}
@@ -64,10 +61,22 @@ func Run(o Options) (*Report, error) {
 		}
 		fmt.Fprintln(o.Progress, name)
 		if err := parts[name](); err != nil {
-			return out, fmt.Errorf("%s: %w", name, err)
+			return b.out, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return out, nil
+	return b.out, nil
+}
+
+// newBench makes the folder of a benchmark. remove ends and removes all it has left.
+func newBench(o Options) (b *bench, remove func(), err error) {
+	b = &bench{opts: o, out: &Report{At: time.Now().UTC(), Machine: machine(), Quick: o.Quick, progress: o.Progress}}
+	if b.dir, err = os.MkdirTemp(o.Dir, "fermata-bench-"); err != nil {
+		return b, nil, err
+	}
+	return b, func() {
+		b.endServer()
+		os.RemoveAll(b.dir) //nolint:errcheck // a folder of the system's temporary ones
+	}, nil
 }
 
 // part gives a part a host of its own, on an empty data folder.

@@ -28,11 +28,11 @@ type database struct {
 	key    string // the master key that hosts share
 }
 
-// newDatabase starts a server if none runs yet, and makes a fresh database in it. It
+// newDatabase starts a server if none runs yet, with further settings, and makes a fresh database in it. It
 // fails with pgtest.ErrAbsent where the machine has no PostgreSQL.
-func (b *bench) newDatabase(name string) (*database, error) {
+func (b *bench) newDatabase(name string, settings ...string) (*database, error) {
 	if b.server == nil {
-		c, err := pgtest.Launch(b.opts.Dir, serverSettings...)
+		c, err := pgtest.Launch(b.opts.Dir, append(settings, serverSettings...)...)
 		if err != nil {
 			return nil, err
 		}
