@@ -58,7 +58,7 @@ func foldVote(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if p.ResolvedBy == nil {
+	if p.ResolvedBy == nil || decided(&p) {
 		return nil
 	}
 	said := Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue}

@@ -500,6 +500,8 @@ func (w *world) command(line string) error {
 		w.lim.MaxPayloadBytes = len(body)
 	case "legacy": // events of the older types are wanted, too
 		w.lim.LegacyEvents = true
+	case "older": // what readers of v1 look for is wanted, too
+		w.lim.OlderMajor = true
 	case "fork": // MODE SEQ OPTIONS: from here on the script is about the fork
 		num, options, _ := strings.Cut(body, " ")
 		seq, err := strconv.ParseInt(num, 10, 64)
