@@ -48,7 +48,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	for i := range page.Events {
 		b.Events[i] = page.Events[i].Doc()
 	}
-	return api.JSON(&shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}, http.StatusOK, b)
+	return api.JSON(a.door.Shown(w, c.Tenant()), http.StatusOK, b)
 }
 
 func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
@@ -86,7 +86,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	if err != nil {
 		return nil //nolint:nilerr // the client has gone
 	}
-	out.Clean = func(b []byte) []byte { return a.redact.KnownJSON(c.Tenant(), b) }
+	out.Clean = a.door.Clean(c.Tenant())
 	s := stream{log: log, out: out, buffer: time.Duration(buffer) * time.Millisecond}
 	if mode.Values {
 		if s.fold, err = a.folder(r.Context(), id, after, resumed, out); err != nil {

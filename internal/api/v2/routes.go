@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/door"
 	"github.com/fermata-run/fermata/internal/identity"
 )
 
@@ -131,7 +132,7 @@ func (a *API) routes() []api.Route {
 	rs = append(rs, a.hostRoutes(limit, cursor)...)
 	for i := range rs {
 		if r := &rs[i]; r.Mutates() {
-			r.Headers = append(r.Headers, keyed)
+			r.Headers = append(r.Headers, door.Key.Param())
 			r.Errors = append(r.Errors, 409)
 		}
 		if r := &rs[i]; (r.Scope != "" || r.Pattern == "/interrupts/{token}") && !slices.Contains(r.Errors, 429) {
