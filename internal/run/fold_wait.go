@@ -77,7 +77,11 @@ func foldVote(s *State, e *event.Event) error {
 		n.Interrupt.say(said)
 		return nil
 	}
-	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")
+	by := *p.ResolvedBy
+	if p.X != nil && p.X.Voter != "" {
+		by.SubjectID = p.X.Voter
+	}
+	n.Interrupt.vote(principal(&by), p.Action != "reject")
 	return nil
 }
 
