@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/fermata-run/fermata/internal/api/seams"
-	v2 "github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
@@ -78,6 +77,9 @@ func (h *Host) assemble(ctx context.Context) error {
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
+	if hc.Older, err = cfg.olderVersion(); err != nil {
+		return err
+	}
 	h.host = host.New(hc)
 	if err := h.host.OpenAudit(ctx); err != nil {
 		return err
@@ -85,11 +87,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
-	h.api = v2.New(v2.Config{
-		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
-		MaxCalls: h.bounds.Edge.MaxCalls, MaxStreams: h.bounds.Edge.MaxStreams,
-		MaxBodies: cfg.Limits.MaxBodyMemory, Timeout: h.bounds.Edge.RequestTimeout, Gate: h.gate(),
-	})
+	h.openWires()
 	if cfg.ConformanceSeams {
 		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}

@@ -26,6 +26,10 @@ const hang = 30 * time.Second
 func (s *server) conforms(method, path string, a answer) {
 	s.t.Helper()
 	path, _, _ = strings.Cut(path, "?")
+	if s.isV1(path, a) {
+		s.conformsV1(method, path, a)
+		return
+	}
 	route, _, _ := api.NewTable(s.host.Routes()).Match(method, path)
 	want := ""
 	seam := s.cfg.ConformanceSeams && strings.HasPrefix(path, "/conformance/seams/")

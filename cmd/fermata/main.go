@@ -42,7 +42,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease,
 		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
-		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
+		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams, V1: cfg.V1,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		MasterKeyFile: cfg.MasterKeyFile, MasterKey: cfg.MasterKey, CredentialsDir: cfg.CredentialsDir,
 		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,

@@ -37,6 +37,7 @@ type CreateRun struct {
 	EvalSuiteRef string
 	AgentID      string
 	Configurable jsontext.Value
+	Written      jsontext.Value // configurable in the form of an older major, if it came so
 	Tags         []string
 	Metadata     jsontext.Value
 	Transport    string // rest if empty
@@ -84,7 +85,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := checkInputs(wf, r.Inputs); err != nil {
 		return Created{}, err
 	}
-	if err := checkConfigurable(wf, r.Configurable); err != nil {
+	if err := checkConfigurable(wf, r.Configurable, r.Written); err != nil {
 		return Created{}, err
 	}
 	if r.Transport == "" {
@@ -211,7 +212,10 @@ func checkInputs(wf *flow.Workflow, inputs jsontext.Value) error {
 	return nil
 }
 
-func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
+// checkConfigurable holds the overlay against the protocol's form and the workflow's
+// own schema. A workflow may have been written with the form of an older major in
+// mind: an overlay that came in that form is held against its schema so, too.
+func checkConfigurable(wf *flow.Workflow, v, written jsontext.Value) error {
 	if len(v) == 0 {
 		return nil
 	}
@@ -221,6 +225,12 @@ func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
 	sch := wf.ConfigurableSchema()
 	if sch == nil {
 		return nil
+	}
+	if len(written) > 0 {
+		if sch.Validate(v) == nil {
+			return nil
+		}
+		v = written
 	}
 	if bad := sch.Validate(v); bad != nil {
 		field := "configurable"

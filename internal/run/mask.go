@@ -89,6 +89,12 @@ func (s *State) maskInputs(inputs jsontext.Value) (jsontext.Value, bool) {
 	return encodeObject(m), true
 }
 
+// PublicInputs are the run's inputs as the outside may see them.
+func (s *State) PublicInputs() jsontext.Value {
+	v, _ := s.maskInputs(s.Inputs)
+	return v
+}
+
 func (s *State) maskOutputs(step *flow.Step, outputs map[string]stdjson.RawMessage) jsontext.Value {
 	m := make(map[string]jsontext.Value, len(outputs))
 	for k, v := range outputs {

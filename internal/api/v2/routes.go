@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/door"
+	"github.com/fermata-run/fermata/internal/api/stream"
 	"github.com/fermata-run/fermata/internal/identity"
 )
 
@@ -88,10 +90,7 @@ func (a *API) routes() []api.Route {
 		{
 			Method: "GET", Pattern: "/runs/{runId}/events", ID: "streamRunEvents", Spec: "events.md §The events channel", Protocol: true,
 			Summary: "Follow a run's events.", Scope: identity.RunsRead, Stream: true,
-			Query: []api.Param{
-				{Name: "streamMode", Description: "What to send.", Schema: `{"type":"string","default":"updates","pattern":"^(values|(updates|messages|debug)(,(updates|messages|debug))*)$"}`},
-				{Name: "bufferMs", Description: "Gather events for this long and send them as one batch.", Schema: `{"type":"integer","minimum":0,"maximum":5000}`}},
-			Headers: []api.Param{{Name: "Last-Event-ID", Schema: text, Description: "Resume behind this sequence."}},
+			Query: stream.Query, Headers: []api.Param{stream.Resume},
 			Returns: map[int]api.Response{200: {Description: "Server-sent events until the run ends.", Schema: text, ContentType: "text/event-stream"}},
 			Errors:  []int{429}, Handle: a.as(a.streamEvents),
 		},
@@ -131,7 +130,7 @@ func (a *API) routes() []api.Route {
 	rs = append(rs, a.hostRoutes(limit, cursor)...)
 	for i := range rs {
 		if r := &rs[i]; r.Mutates() {
-			r.Headers = append(r.Headers, keyed)
+			r.Headers = append(r.Headers, door.Key.Param())
 			r.Errors = append(r.Errors, 409)
 		}
 		if r := &rs[i]; (r.Scope != "" || r.Pattern == "/interrupts/{token}") && !slices.Contains(r.Errors, 429) {
