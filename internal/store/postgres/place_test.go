@@ -212,3 +212,32 @@ func TestLoadsAtOnce(t *testing.T) {
 		t.Errorf("the other: %v", err)
 	}
 }
+
+// TestNewerSchemaIsRefused: a program that is too old for a database does not start on
+// it, does not read it, and loads nothing into it. Nothing is changed.
+func TestNewerSchemaIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	address, db := pgtest.Database(t, dir), databaseOf(t, dir)
+	if err := openTest(t, dir, "", Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pgtest.Shared(t).Exec(t.Context(), db, `UPDATE fermata_schema SET version = 99, needs = 98`); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), address, Options{Migrate: true})
+	if err == nil {
+		s.Close()
+	}
+	for what, err := range map[string]error{
+		"a start": err, "a dump": At(address).Dump(t.Context(), false, ignore),
+		"a load": At(address).Load(t.Context(), func(store.Visit) error { t.Error("it is filled"); return nil }, fine),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "knows up to") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	is, err := pgtest.Shared(t).Query(t.Context(), db, `SELECT version || ' ' || needs || ' ' || count(*) OVER () FROM fermata_schema`)
+	if err != nil || len(is) != 1 || is[0] != "99 98 1" {
+		t.Errorf("%v %v", is, err)
+	}
+}
