@@ -38,6 +38,10 @@ type Older struct {
 	Version string // of the protocol, such as 1.0
 	Prefix  string // of its paths, such as /v1
 	New     func(Config) Wire
+
+	// Admits and Exposes are headers that this wire has and the newer one has not: of
+	// requests, and of answers. Pages of other origins are told so.
+	Admits, Exposes []string
 }
 
 var older *Older

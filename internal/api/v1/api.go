@@ -22,7 +22,10 @@ const Version = "1.0"
 const Prefix = "/v1"
 
 func init() {
-	overlap.Register(overlap.Older{Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) }})
+	overlap.Register(overlap.Older{
+		Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) },
+		Admits: []string{"X-Dedup", "X-Force-Engine-Version"}, Exposes: []string{"Capabilities-Etag"},
+	})
 }
 
 // API serves the v1 wire over a host.
