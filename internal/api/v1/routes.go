@@ -19,6 +19,9 @@ func (a *API) routes() []api.Route {
 		a.discoveryRoutes(),
 		a.workflowRoutes(),
 		a.runRoutes(),
+		a.controlRoutes(),
+		a.forkRoutes(),
+		a.familyRoutes(),
 	)
 	for i := range rs {
 		r := &rs[i]
