@@ -59,6 +59,10 @@ type Resolve struct {
 	Via         string // token, or empty
 	Judge       Judge  // nil: a gate that lists its approvers stays shut
 	Request     string // hash that names the request, for its repetition; may be empty
+
+	// Voter is whose vote it is, if Subject may vouch for others; a subjectId of the same
+	// issuer.
+	Voter string
 }
 
 // Judge says whether somebody may answer an interrupt, and on what ground. It is
