@@ -194,6 +194,7 @@ func TestCanary(t *testing.T) {
 		}
 		get("/runs/" + seg(id))
 		get("/runs/" + seg(id) + "/effects")
+		get("/host/fermata/runs/" + seg(id) + "/debug-bundle")
 		for _, mode := range []string{"values", "debug"} {
 			sub := s.subscribe(id, "?streamMode="+mode)
 			for f, more := sub.next(); more; f, more = sub.next() {

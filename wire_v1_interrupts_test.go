@@ -430,7 +430,7 @@ func TestV1QuorumByVoter(t *testing.T) {
 }
 
 // Layer 1 of idempotency, as v1 has it.
-func TestV1Idempotency(t *testing.T) {
+func TestV1InterruptIdempotency(t *testing.T) {
 	t.Parallel()
 	s := start(t, withV1)
 	s.register(gate("gate"))

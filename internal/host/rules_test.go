@@ -17,7 +17,7 @@ import (
 // uncalled are exported methods of Host that no caller's request reaches by itself:
 // what starts, runs and describes the host, and what a token has opened already.
 var uncalled = map[string]string{
-	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody", "ProtocolVersions": "discovery, too",
+	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody", "ProtocolVersions": "discovery, too", "Fixtures": "discovery, too",
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Prune": "the operator, beside the host",
 	"Callback": "the worker of deliveries", "OfferPeriod": "part of a validator", "RotateTokenKey": "the embedding program",
 	"OpenToken": "the token is the credential", "InspectByToken": "behind OpenToken", "ResolveByToken": "behind OpenToken",

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"github.com/fermata-run/fermata/internal/event"
 	"slices"
 	"strings"
 
@@ -33,11 +34,7 @@ func bareIDs(v jsontext.Value, except ...string) (jsontext.Value, error) {
 				if err := json.Unmarshal(sub, &id); err != nil {
 					return nil, err
 				}
-				b, err := json.Marshal(bare(id))
-				if err != nil {
-					return nil, err
-				}
-				m[name] = b
+				m[name] = event.Encode(bare(id))
 				continue
 			}
 			clean, err := bareIDs(sub, except...)
@@ -46,7 +43,7 @@ func bareIDs(v jsontext.Value, except ...string) (jsontext.Value, error) {
 			}
 			m[name] = clean
 		}
-		return json.Marshal(m, json.Deterministic(true), jsontext.PreserveRawStrings(true))
+		return event.Encode(m), nil
 	case '[':
 		var list []jsontext.Value
 		if err := json.Unmarshal(v, &list); err != nil {
@@ -58,7 +55,7 @@ func bareIDs(v jsontext.Value, except ...string) (jsontext.Value, error) {
 				return nil, err
 			}
 		}
-		return json.Marshal(list, jsontext.PreserveRawStrings(true))
+		return event.Encode(list), nil
 	}
 	return v, nil
 }

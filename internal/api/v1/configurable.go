@@ -2,6 +2,7 @@ package v1
 
 import (
 	"errors"
+	"github.com/fermata-run/fermata/internal/event"
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/problem"
@@ -72,7 +73,7 @@ func nested(flat jsontext.Value) (jsontext.Value, error) {
 	for group, members := range out {
 		root[group] = members
 	}
-	return json.Marshal(root, json.Deterministic(true))
+	return event.Encode(root), nil
 }
 
 // flat writes this major's configurable as v1 does; what v1 has no key for is left out.
@@ -106,11 +107,7 @@ func flat(nested jsontext.Value) jsontext.Value {
 	for key, v := range ext[passed] {
 		out[key] = v
 	}
-	b, err := json.Marshal(out, json.Deterministic(true))
-	if err != nil {
-		return nil
-	}
-	return b
+	return event.Encode(out)
 }
 
 // inFlat names the field a refusal is about as v1's caller wrote it.

@@ -9,7 +9,7 @@ import (
 )
 
 func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
-	doc, etag, err := a.capabilities()
+	doc, etag, err := a.capabilities(r.Context())
 	if err != nil {
 		return problem.Internal(err)
 	}

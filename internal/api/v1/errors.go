@@ -114,8 +114,8 @@ func details(e *problem.Error) map[string]any {
 	if scope, ok := d["requiredScope"]; ok {
 		d["scopeRequired"] = scope
 	}
-	if e.Code == problem.RunAlreadyActive {
-		d["activeRunId"], d["activeHost"] = d["runId"], "cloud"
+	if id, ok := d["runId"]; ok && e.Code == problem.RunAlreadyActive {
+		d["activeRunId"], d["activeHost"] = id, "cloud"
 		delete(d, "runId")
 	}
 	return d

@@ -54,7 +54,7 @@ func TestHookNames(t *testing.T) {
 func TestHookAsks(t *testing.T) {
 	for payload, told := range map[string]bool{
 		`{"nodeId":"ok","resumeValue":{"action":"ask","question":"why?"},"resolvedBy":{"subjectId":"a"}}`: false,
-		`{"nodeId":"ok","action":"ask"}`: false,
+		`{"nodeId":"ok","action":"ask"}`:                                      false,
 		`{"nodeId":"ok","action":"accept","resumeValue":{"action":"accept"}}`: true,
 		`{"nodeId":"ok","action":"timeout","reason":"timeout"}`:               true,
 		`{"nodeId":"ok","resumeValue":null}`:                                  true, // masked: nobody can tell

@@ -21,6 +21,10 @@ func (a *API) routes() []api.Route {
 		a.runRoutes(),
 		a.interruptRoutes(),
 		a.webhookRoutes(),
+		a.controlRoutes(),
+		a.forkRoutes(),
+		a.familyRoutes(),
+		a.eventRoutes(),
 	)
 	for i := range rs {
 		r := &rs[i]

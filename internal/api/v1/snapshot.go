@@ -3,14 +3,13 @@ package v1
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/event/v1wire"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -99,7 +98,7 @@ func project(d *host.RunDetail) (*snapshot, error) {
 	}
 	out.Owner = owner{o.Tenant, o.Workspace, o.Subject.SubjectID}
 	if len(d.Error) > 0 {
-		if out.Error, err = errorOf(d.Error); err != nil {
+		if out.Error, err = errorOf(o.Tenant, d.Error); err != nil {
 			return nil, err
 		}
 	}
@@ -108,19 +107,20 @@ func project(d *host.RunDetail) (*snapshot, error) {
 
 // errorOf is a run's or node's error as v1 shows it. Its codes are an open list: a
 // code of the workflow's own that is internal_error in this major is itself there.
-func errorOf(v jsontext.Value) (*runError, error) {
+func errorOf(tenant string, v jsontext.Value) (*runError, error) {
 	e, err := event.Read[runError](v)
 	if err != nil {
 		return nil, err
 	}
-	if own, _ := e.Details["reason"].(string); e.Code == string(problem.InternalError) && codeForm.MatchString(own) {
-		e.Code = own
+	own, _ := e.Details["reason"].(string)
+	e.Code = v1wire.Code(e.Code, own)
+	for name, v := range e.Details {
+		if id, ok := v.(string); ok && idMember(name) {
+			e.Details[name] = v1wire.Bare(tenant, id)
+		}
 	}
 	return &e, nil
 }
-
-// codeForm is what a code looks like, among the reasons of an internal_error.
-var codeForm = regexp.MustCompile(`^[a-z][a-z0-9]*([_.][a-z0-9]+)+$`)
 
 // nodes reads what the states of the nodes say of interrupts and children.
 func (s *snapshot) nodes(d *host.RunDetail) error {
@@ -145,7 +145,7 @@ func (s *snapshot) nodes(d *host.RunDetail) error {
 			s.ChildRuns = append(s.ChildRuns, childRun{bare(c.RunID), c.WorkflowID, c.Status, id})
 		}
 		var err error
-		if s.NodeStates[id], err = bareNode(s.NodeStates[id]); err != nil {
+		if s.NodeStates[id], err = bareNode(s.Owner.Tenant, s.NodeStates[id]); err != nil {
 			return err
 		}
 	}
@@ -156,8 +156,8 @@ func (s *snapshot) nodes(d *host.RunDetail) error {
 }
 
 // bareNode writes the ids in the host's own members of a node's state as v1 does.
-// Outputs are the workflow's and stay as they are.
-func bareNode(v jsontext.Value) (jsontext.Value, error) {
+// Outputs are the node's: of those, what names a run is the host's, and nothing below.
+func bareNode(tenant string, v jsontext.Value) (jsontext.Value, error) {
 	var m map[string]jsontext.Value
 	if err := json.Unmarshal(v, &m); err != nil {
 		return nil, err
@@ -172,16 +172,27 @@ func bareNode(v jsontext.Value) (jsontext.Value, error) {
 		}
 		m[name] = clean
 	}
+	if m["outputs"] != nil {
+		var out map[string]jsontext.Value
+		if err := json.Unmarshal(m["outputs"], &out); err != nil {
+			return nil, err
+		}
+		for name, v := range out {
+			var id string
+			if idMember(name) && v.Kind() == '"' && json.Unmarshal(v, &id) == nil {
+				out[name] = event.Encode(v1wire.Bare(tenant, id))
+			}
+		}
+		m["outputs"] = event.Encode(out)
+	}
 	if m["error"] != nil {
-		e, err := errorOf(m["error"])
+		e, err := errorOf(tenant, m["error"])
 		if err != nil {
 			return nil, err
 		}
-		if m["error"], err = json.Marshal(e, json.Deterministic(true)); err != nil {
-			return nil, err
-		}
+		m["error"] = event.Encode(e)
 	}
-	return json.Marshal(m, json.Deterministic(true))
+	return event.Encode(m), nil
 }
 
 // read is a run's snapshot for a caller, with the means to answer what it waits for

@@ -47,8 +47,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`
 	listLetters = `SELECT at, id, run_id, event_id, event_type, attempts, reason, last_status, expires_at FROM dead_letters
 		WHERE tenant = $1 AND webhook = $2 AND (at, id) < ($3, $4) AND expires_at > $5 ORDER BY at DESC, id DESC LIMIT $6`
-	purgeLetters = `DELETE FROM dead_letters WHERE (tenant, webhook, at, id) IN (
-		SELECT tenant, webhook, at, id FROM dead_letters WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+	oldLetters  = `SELECT tenant, webhook, at, id FROM dead_letters WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	purgeLetter = `DELETE FROM dead_letters WHERE expires_at <= $1 AND tenant = $2 AND webhook = $3 AND at = $4 AND id = $5`
 )
 
 func scanHook(tenant string) func(row pgx.CollectableRow) (store.Subscription, error) {
@@ -202,6 +202,6 @@ func (w webhooks) DeadLetters(ctx context.Context, x store.DeadLetterQuery) (out
 
 // PurgeDeadLetters implements store.Webhooks.
 func (w webhooks) PurgeDeadLetters(ctx context.Context, now time.Time, limit int) (int, error) {
-	n, err := w.s.purge(ctx, now, limit, purgeLetters)
+	n, err := w.s.purge(ctx, now, limit, purging{oldLetters, purgeLetter})
 	return n, wrap("purge dead letters", err)
 }
