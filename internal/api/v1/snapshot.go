@@ -96,7 +96,7 @@ func project(d *host.RunDetail) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Owner = owner{o.Tenant, o.Workspace, o.Subject.SubjectID}
+	out.Owner = owner{o.Tenant, o.Workspace, v1wire.Principal(event.Encode(o.Subject))}
 	if len(d.Error) > 0 {
 		if out.Error, err = errorOf(o.Tenant, d.Error); err != nil {
 			return nil, err
@@ -206,10 +206,4 @@ func (a *API) read(ctx context.Context, c identity.Caller, d *host.RunDetail) (*
 		err = a.offer(ctx, c, d, s.Interrupt)
 	}
 	return s, err
-}
-
-// offer adds to an open interrupt where it is answered.
-func (a *API) offer(_ context.Context, _ identity.Caller, d *host.RunDetail, x *openInterrupt) error {
-	x.CallbackURL = Prefix + "/runs/" + bare(d.RunID) + "/interrupts/" + x.NodeID
-	return nil
 }
