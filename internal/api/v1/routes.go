@@ -22,6 +22,7 @@ func (a *API) routes() []api.Route {
 		a.controlRoutes(),
 		a.forkRoutes(),
 		a.familyRoutes(),
+		a.eventRoutes(),
 	)
 	for i := range rs {
 		r := &rs[i]

@@ -3,7 +3,6 @@ package v1
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/fermata-run/fermata/internal/event/v1wire"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -114,9 +112,8 @@ func errorOf(tenant string, v jsontext.Value) (*runError, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own, _ := e.Details["reason"].(string); e.Code == string(problem.InternalError) && codeForm.MatchString(own) {
-		e.Code = own
-	}
+	own, _ := e.Details["reason"].(string)
+	e.Code = v1wire.Code(e.Code, own)
 	for name, v := range e.Details {
 		if id, ok := v.(string); ok && idMember(name) {
 			e.Details[name] = v1wire.Bare(tenant, id)
@@ -124,9 +121,6 @@ func errorOf(tenant string, v jsontext.Value) (*runError, error) {
 	}
 	return &e, nil
 }
-
-// codeForm is what a code looks like, among the reasons of an internal_error.
-var codeForm = regexp.MustCompile(`^[a-z][a-z0-9]*([_.][a-z0-9]+)+$`)
 
 // nodes reads what the states of the nodes say of interrupts and children.
 func (s *snapshot) nodes(d *host.RunDetail) error {
