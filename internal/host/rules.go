@@ -26,7 +26,8 @@ func Rules() map[string]Rule {
 		"CancelRun": cancels, "PauseRun": cancels, "ResumeRun": cancels,
 		"OperateCompensation": {Scope: identity.CompensationOperate, Run: true},
 
-		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "IssueToken": answers,
+		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "ResolveInterruptFor": answers, "InterruptKind": answers, "IssueToken": answers,
+		"OfferToken":       reads,
 		"RotateTokenKeyAs": of(identity.HostAdmin),
 
 		"ValidateWorkflow": of(identity.ManifestRead), "PutWorkflow": of(identity.WorkflowsWrite),

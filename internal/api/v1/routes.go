@@ -19,6 +19,8 @@ func (a *API) routes() []api.Route {
 		a.discoveryRoutes(),
 		a.workflowRoutes(),
 		a.runRoutes(),
+		a.interruptRoutes(),
+		a.webhookRoutes(),
 		a.controlRoutes(),
 		a.forkRoutes(),
 		a.familyRoutes(),

@@ -207,9 +207,3 @@ func (a *API) read(ctx context.Context, c identity.Caller, d *host.RunDetail) (*
 	}
 	return s, err
 }
-
-// offer adds to an open interrupt where it is answered.
-func (a *API) offer(_ context.Context, _ identity.Caller, d *host.RunDetail, x *openInterrupt) error {
-	x.CallbackURL = Prefix + "/runs/" + bare(d.RunID) + "/interrupts/" + x.NodeID
-	return nil
-}
