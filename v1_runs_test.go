@@ -492,6 +492,8 @@ func TestV1Scopes(t *testing.T) {
 	id := s.run1("g")
 	bodies := map[string]any{
 		"createRun": map[string]any{"workflowId": "g"}, "forkRun": map[string]any{"mode": "replay"}, "bulkCancelRuns": map[string]any{"runIds": []string{id}}, "registerWorkflow": noop("x"),
+		"resolveInterruptByRun": map[string]any{"resumeValue": yes}, "resolveApproval": yes,
+		"registerWebhook": map[string]any{"url": "https://hooks.example.com/", "events": []string{"run.completed"}},
 	}
 	checked := 0
 	for i, r := range s.host.Routes() {
