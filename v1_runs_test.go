@@ -492,9 +492,9 @@ func TestV1Scopes(t *testing.T) {
 	id := s.run1("g")
 	bodies := map[string]any{
 		"createRun": map[string]any{"workflowId": "g"}, "forkRun": map[string]any{"mode": "replay"}, "bulkCancelRuns": map[string]any{"runIds": []string{id}}, "registerWorkflow": noop("x"),
-		"registerWebhook": map[string]any{"url": "https://a.example/", "events": []string{"run.completed"}},
+		"resolveInterruptByRun": map[string]any{"resumeValue": yes}, "resolveApproval": yes,
+		"registerWebhook": map[string]any{"url": "https://hooks.example.com/", "events": []string{"run.completed"}},
 	}
-	answers := map[string]any{"resumeValue": map[string]any{"action": "accept"}}
 	checked := 0
 	for i, r := range s.host.Routes() {
 		if r.Wire != "v1" || r.Scope == "" || r.Stream {
@@ -502,9 +502,6 @@ func TestV1Scopes(t *testing.T) {
 		}
 		checked++
 		path := strings.NewReplacer("{runId}", id, "{workflowId}", "g", "{nodeId}", "ok", "{artifactId}", "a", "{templateId}", "p", "{webhookId}", "0123456789abcdef").Replace(r.Pattern)
-		if bodies[r.ID] == nil && r.Scope == "approvals:respond" {
-			bodies[r.ID] = answers
-		}
 		if r.ID == "diffRun" {
 			path += "?against=" + id
 		}

@@ -240,6 +240,33 @@ func TestV1InterruptTokenOfARestrictedGate(t *testing.T) {
 	s.await1(id, "completed")
 }
 
+// What is said of interrupts in discovery stands beside what the host says of itself.
+func TestV1InterruptsAreAdvertised(t *testing.T) {
+	t.Parallel()
+	s := start(t, both(withV1, withWebhooks))
+	doc := s.do("GET", "/.well-known/openwop", nil).want(t, 200).json
+	newer := s.do("GET", "/.well-known/openwop", nil, "OpenWOP-Version", "2").want(t, 200).json
+	ext := doc["extensions"].(map[string]any)
+	i, _ := ext["interrupts"].(map[string]any)
+	if profiles, _ := i["profiles"].([]any); len(profiles) != 4 || i["signedCallbackTokens"] != true || newer["extensions"].(map[string]any)["interrupts"] != nil {
+		t.Errorf("%v", ext)
+	}
+	for name := range newer["extensions"].(map[string]any) {
+		if ext[name] == nil {
+			t.Errorf("%s is missing from v1's document", name)
+		}
+	}
+	if r := doc["interrupt"].(map[string]any)["approverRouting"].(map[string]any); r["supported"] != true || r["audience"] != true || fmt.Sprint(r["refKinds"]) != "[group role]" {
+		t.Errorf("%v", r)
+	}
+	if !slices.Contains(doc["supportedEnvelopes"].([]any), any("clarification.request")) {
+		t.Errorf("%v", doc["supportedEnvelopes"])
+	}
+	if w := doc["webhooks"].(map[string]any); w["supported"] != true || fmt.Sprint(w["signatureAlgorithms"]) != "[v1]" {
+		t.Errorf("%v", w)
+	}
+}
+
 // A validator of a snapshot with a token is good for as long as the token is offered.
 func TestV1InterruptSnapshotValidator(t *testing.T) {
 	t.Parallel()
