@@ -197,8 +197,8 @@ func TestCanary(t *testing.T) {
 		_, opaque, _ := cutID(id)
 		get("/v1/runs/" + opaque)
 		get("/v1/runs/" + opaque + ":diff?against=" + seg(runs[0]))
+		get("/v1/runs/" + opaque + "/events/poll")
 		get("/v1/runs/" + opaque + "/debug-bundle")
-		get("/v1/runs/" + opaque + "/events/poll?timeout=1")
 		get("/host/fermata/runs/" + seg(id) + "/debug-bundle")
 		for _, mode := range []string{"values", "debug"} {
 			sub := s.subscribe(id, "?streamMode="+mode)

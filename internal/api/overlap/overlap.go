@@ -44,7 +44,6 @@ type Older struct {
 	// Admits and Exposes are headers that this wire has and the newer one has not: of
 	// requests, and of answers. Pages of other origins are told so.
 	Admits, Exposes []string
-
 	// Hooks makes the form of deliveries to whoever has subscribed under this major. It is
 	// told the version of the implementation, and what Config.Base says.
 	Hooks func(version, base string) webhook.Form
