@@ -40,6 +40,10 @@ type Older struct {
 	Version string // of the protocol, such as 1.0
 	Prefix  string // of its paths, such as /v1
 	New     func(Config) Wire
+
+	// Admits and Exposes are headers that this wire has and the newer one has not: of
+	// requests, and of answers. Pages of other origins are told so.
+	Admits, Exposes []string
 	// Hooks makes the form of deliveries to whoever has subscribed under this major. It is
 	// told the version of the implementation, and what Config.Base says.
 	Hooks func(version, base string) webhook.Form

@@ -23,8 +23,11 @@ const Version = "1.0"
 const Prefix = "/v1"
 
 func init() {
-	overlap.Register(overlap.Older{Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) },
-		Hooks: func(version, base string) webhook.Form { return hooks{version, base} }})
+	overlap.Register(overlap.Older{
+		Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) },
+		Admits: []string{"X-Dedup", "X-Force-Engine-Version"}, Exposes: []string{"Capabilities-Etag"},
+		Hooks: func(version, base string) webhook.Form { return hooks{version, base} },
+	})
 }
 
 // API serves the v1 wire over a host.

@@ -96,7 +96,7 @@ func project(d *host.RunDetail) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Owner = owner{o.Tenant, o.Workspace, o.Subject.SubjectID}
+	out.Owner = owner{o.Tenant, o.Workspace, v1wire.Principal(event.Encode(o.Subject))}
 	if len(d.Error) > 0 {
 		if out.Error, err = errorOf(o.Tenant, d.Error); err != nil {
 			return nil, err
