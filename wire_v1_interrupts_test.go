@@ -3,9 +3,14 @@ package fermata_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // answer1 answers by way of v1.
@@ -238,6 +243,37 @@ func TestV1InterruptTokenOfARestrictedGate(t *testing.T) {
 	s.issue("default/"+id, "ok", map[string]any{"intent": "inspect"}).want(t, 201)
 	s.answer1(id, "ok", yes).want(t, 200)
 	s.await1(id, "completed")
+}
+
+// No token of v1 gets into a log, whatever becomes of its request.
+func TestV1TokenIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var log strings.Builder
+	s := start(t, withV1, func(c *fermata.Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(writer(func(b []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return log.Write(b)
+		}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	s.register(gate("gate"))
+	token := s.offeredToken(s.waiting1("gate", "waiting-approval"))
+	if hidden := redact.Own("a token " + token + " in words"); strings.Contains(hidden, token[:20]) || strings.Contains(hidden, token[len(token)-20:]) {
+		t.Errorf("%s", hidden)
+	}
+	for _, path := range []string{"/v1/interrupts/" + token + "/more", "/v1/runs/" + token, "/interrupts/" + token + "/more"} {
+		s.do("GET", path, nil)
+	}
+	s.do("DELETE", "/v1/interrupts/"+token, nil).want(t, 405)
+	s.use1(token[:len(token)-1], yes).want(t, 401)
+	s.use1(token, yes).want(t, 200)
+	s.use1(token, yes).refused(t, 409, "interrupt_already_resolved")
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Contains(log.String(), token[:40]) {
+		t.Errorf("%s", log.String())
+	}
 }
 
 // What is said of interrupts in discovery stands beside what the host says of itself.
