@@ -64,7 +64,7 @@ var narrower = []struct {
 	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},
 	{pkg: "internal/api/gate", onlyBy: []string{"", "internal/api/door"}},
 	{pkg: "internal/api/door", onlyBy: []string{"", "internal/api/overlap", "internal/api/v1", "internal/api/v2"}},
-	{pkg: "internal/api/overlap", onlyBy: []string{"", "internal/api/v1"}, onlyFrom: []string{"internal/api", "internal/api/door"}},
+	{pkg: "internal/api/overlap", onlyBy: []string{"", "internal/api/v1"}, onlyFrom: []string{"internal/api", "internal/api/door", "internal/webhook"}},
 	{pkg: "internal/api/v1", onlyBy: []string{""}},
 	{pkg: "internal/api/v2", onlyBy: []string{""}},
 	{pkg: "internal/api/seams", onlyBy: []string{""}},
