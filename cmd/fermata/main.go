@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, Keeper: keeper{}, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
 	}))
 }
 

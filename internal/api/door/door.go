@@ -157,6 +157,6 @@ func (d *Door) refusal(tenant string, err error) error {
 		return err
 	}
 	clean := *p
-	clean.Message, clean.Details = d.Redact.Text(tenant, p.Message), d.Redact.Values(tenant, p.Details)
+	clean.Message, clean.Details = d.Redact.Refusal(tenant, p.Message, p.Details)
 	return &clean
 }

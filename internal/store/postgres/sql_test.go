@@ -83,6 +83,7 @@ var acrossTenants = []string{
 	"lostTargets", "lostEntries", "oldRecords", "oldEffects", "oldAttempts", "oldLetters", "selectPending", "oldExpired",
 	"takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged",
 	"unkeyed", "countKeys", // at the start of a host
+	"missingRights",                  // of the catalogue: what an operator asks
 	"selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
 }
 
