@@ -21,7 +21,7 @@ import (
 func (h *Host) assemble(ctx context.Context) error {
 	cfg := h.cfg
 	lim := run.DefaultLimits()
-	lim.LegacyEvents = cfg.LegacyEvents
+	lim.LegacyEvents, lim.OlderMajor = cfg.LegacyEvents, cfg.V1
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
@@ -45,11 +45,11 @@ func (h *Host) assemble(ctx context.Context) error {
 	})
 	h.worker = webhook.NewWorker(webhook.Config{
 		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger, Redact: h.redact,
-		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
+		Agent: "fermata-webhook/" + Version, Older: cfg.olderForm(), Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
-		Callback: func(ctx context.Context, row store.Run, e *event.Event, id string) ([]byte, error) {
-			return h.host.CallbackBody(ctx, row, e, id)
+		Callback: func(ctx context.Context, row store.Run, e *event.Event, major int) (*webhook.Called, error) {
+			return h.host.Callback(ctx, row, e, major)
 		},
 	})
 	if err := h.catalog.seams.Add(webhook.Seam); err != nil {

@@ -49,7 +49,7 @@ func (h *Host) bootstrap(ctx context.Context) error {
 // what no wildcard stands for.
 func adminScopes() []string {
 	owner, _ := identity.RoleScopes(identity.Owner)
-	return append(append([]string{}, owner...), identity.HostAdmin)
+	return append(append([]string{}, owner...), identity.HostAdmin, identity.Vouch)
 }
 
 // checkUnused says that a chosen key opens nothing, if it is none of the folder's.

@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"internal/store", "internal/store/segment"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault", "internal/archive"},
 	{"internal/host"},
-	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/stream", "internal/api/edge", "internal/api/gate", "internal/api/door", "internal/api/overlap", "internal/api/v1", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
+	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/stream", "internal/api/bundle", "internal/api/edge", "internal/api/gate", "internal/api/door", "internal/api/overlap", "internal/api/v1", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},

@@ -2,7 +2,10 @@ package fermata_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/fermata-run/fermata"
 )
 
 // Which major a request is for (spec v2 versioning.md §1.3, docs/adr/0024).
@@ -65,4 +68,58 @@ func TestV1IsOffByDefault(t *testing.T) {
 	}
 	s.do("GET", "/.well-known/openwop", nil, "OpenWOP-Version", "1.0").refused(t, 406, "protocol_version_unsupported")
 	s.do("GET", "/runs/0123456789abcdef", nil).refused(t, 400, "validation_error")
+}
+
+// Under v2 a bare id stands in the caller's tenant while v1 is served, and nowhere else.
+func TestV1BareIDsUnderV2(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1)
+	s.register(gate("g"))
+	id := s.run1("g")
+	s.await1(id, "waiting-approval")
+	other := s.key("other-key-other-key-other-key-othe2", "other", "*")
+	for _, c := range []struct{ method, path string }{{"GET", ""}, {"POST", "/cancel"}, {"POST", ":pause"}, {"GET", "/ancestry"}, {"GET", "/events/poll?timeout=1"}} {
+		s.do(c.method, "/runs/"+id+c.path, nil, "Authorization", other).refused(t, 404, "not_found")
+		s.do(c.method, "/runs/"+seg("default/"+id)+c.path, nil, "Authorization", other).refused(t, 403, "id_tenant_mismatch")
+	}
+	s.do("POST", "/runs/"+id+":pause", map[string]any{"drainPolicy": "immediate"}).want(t, 202)
+	if got := s.do("GET", "/runs/"+id, nil).want(t, 200); got.str("runId") != "default/"+id || got.str("status") != "paused" {
+		t.Errorf("%s", got.body)
+	}
+}
+
+// A run that a host of v1 left is read under either major.
+func TestV1EraRuns(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1, withSeams)
+	_, id, _ := cutID(s.do("POST", seedSeam, oldRun("run.resuming")).want(t, 201).str("runId"))
+	old := s.snapshot1(id)
+	fresh := s.do("GET", "/runs/"+id, nil).want(t, 200)
+	if old["status"] != "completed" || old["eventLogSchemaVersion"] != 2.0 || fresh.json["status"] != "completed" || fresh.json["eventLogSchemaVersion"] != 2.0 {
+		t.Errorf("%v and %s", old, fresh.body)
+	}
+	if o := old["owner"].(map[string]any); o["principal"] != nil {
+		t.Errorf("owner %v: nobody of v1 is known", o)
+	}
+	if a := s.do("POST", "/v1/runs/"+id+"/cancel", nil).want(t, 200); a.str("status") != "completed" {
+		t.Errorf("%s", a.body)
+	}
+	s.do("GET", "/v1/runs/"+id+":diff?against="+id, nil).want(t, 200)
+}
+
+// A page of a listed origin may send and read the headers of v1.
+func TestV1Preflight(t *testing.T) {
+	t.Parallel()
+	const origin = "https://app.example"
+	for _, on := range []bool{true, false} {
+		s := start(t, func(c *fermata.Config) { c.CORSOrigins, c.V1 = []string{origin}, on })
+		path := map[bool]string{true: "/v1/runs", false: "/runs"}[on]
+		a := s.do("OPTIONS", path, nil, "Authorization", "", "Origin", origin, "Access-Control-Request-Method", "POST").want(t, 204)
+		if got := strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "X-Dedup"); got != on {
+			t.Errorf("with v1 %v: admits %q", on, a.header.Get("Access-Control-Allow-Headers"))
+		}
+		if got := strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Capabilities-Etag"); got != on {
+			t.Errorf("with v1 %v: exposes %q", on, a.header.Get("Access-Control-Expose-Headers"))
+		}
+	}
 }

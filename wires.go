@@ -2,12 +2,14 @@ package fermata
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/api/door"
 	"github.com/fermata-run/fermata/internal/api/gate"
 	"github.com/fermata-run/fermata/internal/api/overlap"
 	v2 "github.com/fermata-run/fermata/internal/api/v2"
+	"github.com/fermata-run/fermata/internal/webhook"
 )
 
 // olderVersion is the version of the protocol served beside this one, if it is
@@ -23,6 +25,18 @@ func (c *Config) olderVersion() (string, error) {
 	return o.Version, nil
 }
 
+// base is the URL under which the world calls the API, if anybody has said.
+func (c *Config) base() string { return strings.TrimSuffix(c.Lanes.PublicURL, "/") }
+
+// olderForm is the form of deliveries to receivers of the older major, if that is served.
+func (c *Config) olderForm() webhook.Form {
+	o, ok := overlap.Registered()
+	if !c.V1 || !ok || o.Hooks == nil {
+		return nil
+	}
+	return o.Hooks(Version, c.base())
+}
+
 // openWires puts the protocol's wires before the host. They share one gate and one
 // capacity: a bound is the host's, whichever way requests come in.
 func (h *Host) openWires() {
@@ -36,6 +50,6 @@ func (h *Host) openWires() {
 		return
 	}
 	o, _ := overlap.Registered()
-	older := o.New(overlap.Config{Door: d, Log: h.cfg.Logger, Version: Version, Capacity: room, Timeout: e.RequestTimeout})
+	older := o.New(overlap.Config{Door: d, Log: h.cfg.Logger, Version: Version, Base: h.cfg.base(), Capacity: room, Timeout: e.RequestTimeout})
 	h.api = &overlap.Pair{Newer: h.api, Older: older, Prefix: o.Prefix, Major: api.Major(o.Version)}
 }

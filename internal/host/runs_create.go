@@ -32,6 +32,7 @@ type CreateRun struct {
 	ScopeID      string
 	Alone        bool // refuse if another run of the scope is active
 	CallbackURL  string
+	Major        int // of the protocol the request came by, if it is an older one: its callbacks keep its form
 	Residency    jsontext.Value
 	Mode         string
 	EvalSuiteRef string
@@ -111,7 +112,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
-		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL,
+		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL, CallbackMajor: r.Major,
 	})
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if out, done, err := h.created(ctx, try); done || err != nil {

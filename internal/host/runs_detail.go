@@ -28,8 +28,14 @@ func (h *Host) RunDetail(ctx context.Context, c identity.Caller, id ids.Run) (Ru
 	if err != nil {
 		return RunDetail{}, notFound(err)
 	}
+	return DetailOf(s)
+}
+
+// DetailOf is what a state says of its run.
+func DetailOf(s *run.State) (RunDetail, error) {
 	out := RunDetail{Snapshot: s.Snapshot(), Seq: s.Seq, Inputs: s.PublicInputs()}
 	if p := s.Parent; p != nil {
+		var err error
 		if out.Parent, err = ids.ParseRun(p.RunID); err != nil {
 			return RunDetail{}, err
 		}

@@ -23,6 +23,10 @@ type Start struct {
 	ScopeID      string
 	CallbackURL  string
 	Parent       *event.Parent
+
+	// CallbackMajor is the protocol's major whose form CallbackURL is told in; 0 is this
+	// one.
+	CallbackMajor int
 }
 
 // NodeResult is what an executed call decided, or how it failed. A result whose

@@ -18,11 +18,7 @@ const Redacted = `"[REDACTED]"`
 // reports false where the mode leaves the value as it is. An omitted value is
 // returned as nil.
 func (s *State) maskValue(v jsontext.Value) (jsontext.Value, bool) {
-	mode := "mask"
-	if c := s.wf.Def.Metadata.ComplianceConfig; c != nil && c.MaskingMode != "" {
-		mode = c.MaskingMode
-	}
-	switch mode {
+	switch s.MaskingMode() {
 	case "passthrough":
 		return v, false
 	case "omit":

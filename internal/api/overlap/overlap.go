@@ -7,6 +7,7 @@ import (
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/api/door"
+	"github.com/fermata-run/fermata/internal/webhook"
 )
 
 // Wire is one major of the protocol, served.
@@ -31,6 +32,7 @@ type Config struct {
 	Timeout  time.Duration // of a call
 	Log      *slog.Logger
 	Version  string // of the implementation
+	Base     string // URL under which the world calls the API, without a / at its end; empty if nobody has said
 }
 
 // Older is the wire of an older major.
@@ -38,6 +40,13 @@ type Older struct {
 	Version string // of the protocol, such as 1.0
 	Prefix  string // of its paths, such as /v1
 	New     func(Config) Wire
+
+	// Admits and Exposes are headers that this wire has and the newer one has not: of
+	// requests, and of answers. Pages of other origins are told so.
+	Admits, Exposes []string
+	// Hooks makes the form of deliveries to whoever has subscribed under this major. It is
+	// told the version of the implementation, and what Config.Base says.
+	Hooks func(version, base string) webhook.Form
 }
 
 var older *Older

@@ -45,6 +45,9 @@ func ParseMode(s string, given bool) (Mode, error) {
 	return m, nil
 }
 
+// Shows reports whether a mode that sends events shows a type on a wire.
+func (m Mode) Shows(w *Wire, t event.Type) bool { return m.admits(w, t) != "" }
+
 // admits names the frame under which an event is sent on a wire; empty if it is not.
 func (m Mode) admits(w *Wire, t event.Type) string {
 	switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/webhook"
 )
 
 // Version is the version of the protocol that this wire speaks.
@@ -22,7 +23,11 @@ const Version = "1.0"
 const Prefix = "/v1"
 
 func init() {
-	overlap.Register(overlap.Older{Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) }})
+	overlap.Register(overlap.Older{
+		Version: Version, Prefix: Prefix, New: func(c overlap.Config) overlap.Wire { return New(c) },
+		Admits: []string{"X-Dedup", "X-Force-Engine-Version"}, Exposes: []string{"Capabilities-Etag"},
+		Hooks: func(version, base string) webhook.Form { return hooks{version, base} },
+	})
 }
 
 // API serves the v1 wire over a host.
@@ -31,6 +36,7 @@ type API struct {
 	door    *door.Door
 	log     *slog.Logger
 	version string // of the implementation
+	base    string // URL under which the world calls the API; empty if nobody has said
 
 	server  *api.Server
 	openapi func() ([]byte, error)
@@ -44,7 +50,7 @@ var keyForm = door.NewKeyForm(`^[!-~]([ -~]{0,253}[!-~])?$`, "want one Idempoten
 func New(c overlap.Config) *API {
 	d := c.Door
 	d.Wording, d.BareIDs, d.Key = words, true, &keyForm
-	a := &API{host: d.Host, door: door.New(d), log: c.Log, version: c.Version}
+	a := &API{host: d.Host, door: door.New(d), log: c.Log, version: c.Version, base: c.Base}
 	a.server = api.NewServer(a.routes(), api.Options{
 		Capacity: c.Capacity, Log: c.Log, Version: negotiate, Challenge: a.door.Challenge, Timeout: c.Timeout, Wording: words,
 	})

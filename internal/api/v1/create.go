@@ -67,7 +67,7 @@ func (a *API) createRun(w http.ResponseWriter, r *api.Request, c identity.Caller
 	out, err := a.host.CreateRun(r.Context(), c, host.CreateRun{
 		WorkflowID: b.WorkflowID, Inputs: b.Inputs, TenantID: b.TenantID, ScopeID: b.ScopeID, Alone: len(dedup) == 1,
 		CallbackURL: b.CallbackURL, Residency: b.Residency, Mode: b.Mode, EvalSuiteRef: b.EvalSuiteRef, AgentID: b.AgentID,
-		Configurable: overlay, Written: b.Configurable, Tags: b.Tags, Metadata: b.Metadata,
+		Configurable: overlay, Written: b.Configurable, Tags: b.Tags, Metadata: b.Metadata, Major: major,
 	})
 	if err != nil {
 		return inFlat(err)

@@ -34,6 +34,7 @@ var dictionary = map[problem.Code]word{
 	problem.DelegationChainTooLong:     {problem.Unauthenticated, http.StatusUnauthorized},
 	problem.DelegationChainCyclic:      {problem.Unauthenticated, http.StatusUnauthorized},
 	problem.IdentityUnresolvable:       {problem.Unauthenticated, http.StatusUnauthorized},
+	problem.InterruptTokenInvalid:      {problem.Unauthenticated, http.StatusUnauthorized},
 	problem.IdentityUnverified:         {problem.Unauthenticated, http.StatusUnauthorized},
 	problem.SenderConstraintMissing:    {problem.Unauthenticated, http.StatusUnauthorized},
 
@@ -44,6 +45,10 @@ var dictionary = map[problem.Code]word{
 
 	// 404 and 410: what retention has taken was there.
 	problem.RunExpired: {problem.NotFound, http.StatusGone},
+
+	// An interrupt that its run took along is there no more, and v1 says so at another
+	// status than this major.
+	problem.InterruptCancelled: {problem.InterruptCancelled, http.StatusUnprocessableEntity},
 
 	// 422: v1 answers a missing capability at creation so (rest-endpoints.md).
 	problem.CapabilityRequired: {problem.CapabilityRequired, http.StatusUnprocessableEntity},
@@ -64,6 +69,7 @@ func words(e *problem.Error) api.Refusal {
 			r.Status = w.status
 		}
 	}
+	interruptWords(e, &r)
 	r.Details = details(e)
 	if e.Code == problem.Unauthenticated && r.Details["reason"] == "key-expired" {
 		r.Error = "key_expired"

@@ -19,9 +19,12 @@ func (a *API) routes() []api.Route {
 		a.discoveryRoutes(),
 		a.workflowRoutes(),
 		a.runRoutes(),
+		a.interruptRoutes(),
+		a.webhookRoutes(),
 		a.controlRoutes(),
 		a.forkRoutes(),
 		a.familyRoutes(),
+		a.eventRoutes(),
 	)
 	for i := range rs {
 		r := &rs[i]

@@ -3,6 +3,7 @@ package v1
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -36,7 +37,7 @@ func (a *API) getRun(w http.ResponseWriter, r *api.Request, c identity.Caller) e
 		if err != nil {
 			return err
 		}
-		if tag := etagOf(row.ID, row.Seq); api.Matches(r.Header, tag) {
+		if tag := a.etagOf(row.ID, row.Seq, row.Status); api.Matches(r.Header, tag) {
 			w.Header().Set("ETag", tag)
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -50,12 +51,16 @@ func (a *API) getRun(w http.ResponseWriter, r *api.Request, c identity.Caller) e
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etagOf(id, d.Seq))
+	w.Header().Set("ETag", a.etagOf(id, d.Seq, d.Status))
 	return api.JSON(w, http.StatusOK, s)
 }
 
-// etagOf is the validator of a snapshot. It is weak, and not that of this major's
-// document of the same run: how a caller may answer is in it, too.
-func etagOf(id ids.Run, seq int64) string {
-	return `"v1-` + id.Opaque + "-" + strconv.FormatInt(seq, 10) + `"`
+// etagOf is the validator of a snapshot. It is not that of this major's document of the
+// same run: how a caller may answer is in it, too, with a token that changes in time.
+func (a *API) etagOf(id ids.Run, seq int64, status string) string {
+	tag := "v1-" + id.Opaque + "-" + strconv.FormatInt(seq, 10)
+	if strings.HasPrefix(status, "waiting-") {
+		tag += "-" + strconv.FormatInt(a.host.OfferPeriod(), 36)
+	}
+	return `"` + tag + `"`
 }

@@ -3,7 +3,6 @@ package v1
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/fermata-run/fermata/internal/event/v1wire"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -98,7 +96,7 @@ func project(d *host.RunDetail) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Owner = owner{o.Tenant, o.Workspace, o.Subject.SubjectID}
+	out.Owner = owner{o.Tenant, o.Workspace, v1wire.Principal(event.Encode(o.Subject))}
 	if len(d.Error) > 0 {
 		if out.Error, err = errorOf(o.Tenant, d.Error); err != nil {
 			return nil, err
@@ -114,9 +112,8 @@ func errorOf(tenant string, v jsontext.Value) (*runError, error) {
 	if err != nil {
 		return nil, err
 	}
-	if own, _ := e.Details["reason"].(string); e.Code == string(problem.InternalError) && codeForm.MatchString(own) {
-		e.Code = own
-	}
+	own, _ := e.Details["reason"].(string)
+	e.Code = v1wire.Code(e.Code, own)
 	for name, v := range e.Details {
 		if id, ok := v.(string); ok && idMember(name) {
 			e.Details[name] = v1wire.Bare(tenant, id)
@@ -124,9 +121,6 @@ func errorOf(tenant string, v jsontext.Value) (*runError, error) {
 	}
 	return &e, nil
 }
-
-// codeForm is what a code looks like, among the reasons of an internal_error.
-var codeForm = regexp.MustCompile(`^[a-z][a-z0-9]*([_.][a-z0-9]+)+$`)
 
 // nodes reads what the states of the nodes say of interrupts and children.
 func (s *snapshot) nodes(d *host.RunDetail) error {
@@ -212,10 +206,4 @@ func (a *API) read(ctx context.Context, c identity.Caller, d *host.RunDetail) (*
 		err = a.offer(ctx, c, d, s.Interrupt)
 	}
 	return s, err
-}
-
-// offer adds to an open interrupt where it is answered.
-func (a *API) offer(_ context.Context, _ identity.Caller, d *host.RunDetail, x *openInterrupt) error {
-	x.CallbackURL = Prefix + "/runs/" + bare(d.RunID) + "/interrupts/" + x.NodeID
-	return nil
 }

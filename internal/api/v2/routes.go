@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/bundle"
 	"github.com/fermata-run/fermata/internal/api/door"
 	"github.com/fermata-run/fermata/internal/api/stream"
 	"github.com/fermata-run/fermata/internal/identity"
@@ -204,6 +205,11 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 				`"nodeTypeId":{"type":"string","minLength":1},"reason":{"type":"string","maxLength":4096}}}`},
 			Returns: map[int]api.Response{200: {Description: "The compensation afterwards.", Schema: "compensation-projection"}},
 			Errors:  []int{409, 413, 415}, Handle: a.as(a.operateCompensation),
+		},
+		{
+			Method: "GET", Pattern: "/host/fermata/runs/{runId}/debug-bundle", ID: "getDebugBundle", Scope: identity.RunsRead,
+			Summary: "What there is to know of a run, in one document that can be handed on.", Query: []api.Param{bundle.MaxEvents},
+			Returns: map[int]api.Response{200: {Description: "The bundle.", Schema: "debug-bundle"}}, Handle: a.as(a.getDebugBundle),
 		},
 		{
 			Method: "GET", Pattern: "/host/fermata/live", ID: "live", Summary: "The process is up.",

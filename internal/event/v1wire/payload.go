@@ -2,6 +2,7 @@ package v1wire
 
 import (
 	"bytes"
+	"regexp"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/go-json-experiment/json"
@@ -94,7 +95,27 @@ func outputs(e *event.Event, m *members) {
 func failed(e *event.Event, m *members) {
 	for _, name := range []string{"error", "lastError"} {
 		m.edit(name, func(x *members) {
+			if own := Code(x.text("code"), detail(*x, "reason")); own != "" {
+				x.set("code", event.Encode(own))
+			}
 			x.edit("details", func(d *members) { d.bare(e.Run.Tenant) })
 		})
 	}
+}
+
+func detail(x members, name string) string {
+	d, _ := open(x.get("details"))
+	return d.text(name)
+}
+
+// codeForm is what a code looks like, among the reasons of an internal_error.
+var codeForm = regexp.MustCompile(`^[a-z][a-z0-9]*([_.][a-z0-9]+)+$`)
+
+// Code is an error's code in v1, where codes are an open list: one of the workflow's
+// own, which in this major is the reason of an internal_error, is itself there.
+func Code(code, reason string) string {
+	if code == "internal_error" && codeForm.MatchString(reason) {
+		return reason
+	}
+	return code
 }

@@ -109,6 +109,7 @@ var wholeTables = map[string]string{
 	"vaultKeys":       "all data keys, at the start of a host and when a key is not known",
 	"listSecretCells": "rotation of the master key", "listHookCells": "the same", "listHookOldCells": "the same",
 	"listCredCells": "the same", "listCredOldCells": "the same", "listAnswerCells": "the same",
+	"makeHookTurns": "once, at the end of a restore", "makeCounts": "the same", "makeHashes": "the same",
 	"dropTold": "told holds what is on its way between replicas: some rows, for a moment",
 }
 
@@ -117,6 +118,7 @@ var wholeTables = map[string]string{
 var sorted = map[string]string{
 	"vaultKeys": "see above", "listVersions": "the versions of one workflow", "listSecrets": "the keys of one purpose",
 	"selectStanding": "the roles of one tenant", "listRoles": "the same", "selectInstances": "the replicas",
+	"everyHost": "the replicas", "livingHosts": "the same", "missingRights": "the tables of the schema",
 }
 
 // plan is how PostgreSQL would execute a statement with any arguments.
