@@ -246,6 +246,40 @@ func TestV1InterruptTokenOfARestrictedGate(t *testing.T) {
 }
 
 // No token of v1 gets into a log, whatever becomes of its request.
+// Who holds a token is shown no more than who holds a key: a secret that the host has come
+// to know after the question was asked is taken out of the question, and out of refusals.
+func TestTokensShowNoSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "till-of-the-shop-8d1f-open-sesame"
+	s := start(t, withV1)
+	s.register(asks("ask", "core.approvalGate", map[string]any{"title": "May " + secret + " pass?"}))
+	id := s.waiting1("ask", "waiting-approval")
+	older := s.offeredToken(id)
+	newer := s.do("POST", "/host/fermata/runs/"+id+"/interrupts/ok/tokens", map[string]any{"intent": "resolve"}).want(t, 201).str("token")
+	for _, path := range []string{"/v1/interrupts/" + older, "/interrupts/" + newer, "/interrupts/" + older, "/v1/interrupts/" + newer} {
+		if a := s.do("GET", path, nil, "Authorization", "").want(t, 200); !strings.Contains(string(a.body), secret) {
+			t.Fatalf("the question: %s", a.body)
+		}
+	}
+	s.credential(map[string]any{"secret": secret})
+	for _, path := range []string{"/v1/interrupts/" + older, "/interrupts/" + newer, "/interrupts/" + older, "/v1/interrupts/" + newer} {
+		a := s.do("GET", path, nil, "Authorization", "").want(t, 200)
+		if strings.Contains(string(a.body), secret) || !strings.Contains(string(a.body), "pass?") {
+			t.Errorf("GET %.20s: %s", path, a.body)
+		}
+		for _, header := range [][]string{{"Authorization", ""}, {"Authorization", "", "Idempotency-Key", "0123456789012345678901"}} {
+			a = s.do("POST", path, map[string]any{"resumeValue": map[string]any{"action": secret}}, header...)
+			if a.status != 400 || strings.Contains(string(a.body), secret) {
+				t.Errorf("POST %.20s: %d %s", path, a.status, a.body)
+			}
+		}
+		a = s.do("POST", path, map[string]any{"resumeValue": map[string]any{"action": "accept"}, secret: 1}, "Authorization", "")
+		if a.status != 400 || strings.Contains(string(a.body), secret) {
+			t.Errorf("POST %.20s with more: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 func TestV1TokenIsNotLogged(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
