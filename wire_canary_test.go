@@ -199,6 +199,14 @@ func TestCanary(t *testing.T) {
 		get("/v1/runs/" + opaque + ":diff?against=" + seg(runs[0]))
 		get("/v1/runs/" + opaque + "/events/poll")
 		get("/v1/runs/" + opaque + "/debug-bundle")
+		get("/v1/runs/" + opaque + "/events?fromSequence=0")
+		for _, mode := range []string{"values", "debug", "debug&bufferMs=1", "messages"} {
+			sub := s.subscribeAt("/v1/runs/" + opaque + "/events?streamMode=" + mode)
+			for f, more := sub.next(); more; f, more = sub.next() {
+				out.Write(f.data)
+			}
+			sub.close()
+		}
 		get("/host/fermata/runs/" + seg(id) + "/debug-bundle")
 		for _, mode := range []string{"values", "debug"} {
 			sub := s.subscribe(id, "?streamMode="+mode)
