@@ -28,6 +28,7 @@ type Store struct {
 	writer *writer
 	hooks  hooks
 	looks  looks
+	rota   rota
 
 	definitions cache // of versions, which never change
 

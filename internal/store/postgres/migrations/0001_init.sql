@@ -47,8 +47,12 @@ CREATE TABLE runs (
 CREATE INDEX runs_wake ON runs (wake_at)
     WHERE wake_at IS NOT NULL AND instance IS NULL
     AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
+-- The same by tenant: whose turn it is when more are due than one claim takes.
+CREATE INDEX runs_due ON runs (tenant, wake_at)
+    WHERE wake_at IS NOT NULL AND instance IS NULL
+    AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
 -- Runs in someone's hands: what Claim looks through for lost instances.
-CREATE INDEX runs_instance ON runs (instance)
+CREATE INDEX runs_instance ON runs (instance, tenant)
     WHERE instance IS NOT NULL
     AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
 CREATE INDEX runs_status ON runs (tenant, status, run_id) WHERE status <> 'completed';
