@@ -15,7 +15,11 @@ func openStore(ctx context.Context, cfg Config) (store.Store, error) {
 	if cfg.Store == "" {
 		return sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
 	}
-	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true})
+	listen := cfg.StoreListen
+	if listen == SameStore {
+		listen = cfg.Store
+	}
+	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true, Listen: listen, Log: cfg.Logger})
 }
 
 // agreeEvery is how often a host of several asks the database for the time.

@@ -13,6 +13,9 @@ import (
 	"github.com/fermata-run/fermata/node"
 )
 
+// SameStore, as Config.StoreListen, is the address of Config.Store.
+const SameStore = "same"
+
 // Config is what a Host is made of. The zero value of every member but DataDir
 // is a sensible default.
 type Config struct {
@@ -27,6 +30,12 @@ type Config struct {
 
 	// StoreConnections bounds this host's connections to Store; default 16.
 	StoreConnections int
+
+	// StoreListen is the address under which this host and the others tell each other at
+	// once what they have done: of the same database as Store, but never by way of a
+	// pooler. SameStore says that Store is such an address. Empty: hosts find out by
+	// looking, up to a second later. It takes two connections more.
+	StoreListen string
 
 	// Lease is how long a host that has fallen silent keeps its runs, where several
 	// share a Store; default 15 s.

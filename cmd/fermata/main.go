@@ -39,7 +39,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease,
+		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, StoreListen: cfg.StoreListen, Lease: cfg.Lease,
 		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,

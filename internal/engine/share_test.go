@@ -35,7 +35,11 @@ func sharedLab(t *testing.T, types ...node.Type) *lab {
 
 func (l *lab) openShared() store.Store {
 	l.t.Helper()
-	s, err := postgres.Open(l.t.Context(), pgtest.Database(l.t, l.dir), postgres.Options{Migrate: true, Connections: 6})
+	opts := postgres.Options{Migrate: true, Connections: 6}
+	if l.hints {
+		opts.Listen = pgtest.Database(l.t, l.dir)
+	}
+	s, err := postgres.Open(l.t.Context(), pgtest.Database(l.t, l.dir), opts)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -156,6 +160,40 @@ func TestDueWorkIsShared(t *testing.T) {
 	if calls := p.total(); calls != n+1 {
 		t.Errorf("%d calls for %d runs", calls, n+1)
 	}
+}
+
+// TestHintsSaveLooks: with no look to come, a watcher on another replica hears of a step,
+// and a run that its owner leaves is gone on with.
+func TestHintsSaveLooks(t *testing.T) {
+	p := newProbe(t, "test.work")
+	l := sharedLab(t, p.typ())
+	l.clock, l.hints = clock.System{}, true
+	seldom := func(c *Config) { c.ReconcileEvery = time.Hour }
+	b := l.join(seldom)
+	a := l.join(seldom)
+	// Each has looked once, and knows of the other one.
+	for _, e := range []*Engine{a, b, a} {
+		e.claim()
+	}
+	id := l.create(l.register("two", []any{step("ok", "core.approvalGate", map[string]any{"title": "?"}), step("a", p.id, nil)}, []any{edge("ok", "a")}))
+	w := b.feed.Watch(id)
+	defer w.Close()
+	b.feed.reached(id, l.row(id).Seq)
+	_, more, _ := w.After(l.row(id).Seq)
+	topic := b.feed.topic(id)
+	topic.mu.Lock()
+	topic.lookAt = time.Now().Add(time.Hour)
+	topic.mu.Unlock()
+	l.must(id, accept("ok"))
+	await(t, "news of the step", more)
+
+	await(t, "the call", p.entered)
+	l.halt(a)
+	l.e = b
+	// The store of who leaves is closed behind it, which sends what waits.
+	await(t, "the call by the other replica", p.entered)
+	p.free()
+	l.until(id, run.Completed)
 }
 
 // TestBacklogIsCounted: everything that is taken on is counted until it has begun, and

@@ -67,6 +67,9 @@ func (o ownership) Deregister(ctx context.Context, instance string) error {
 		return err
 	})
 	o.s.looks.again()
+	if err == nil && o.s.hints != nil {
+		o.s.hints.add(string(hintWork)) // its runs can be had
+	}
 	return wrap("deregister", err)
 }
 

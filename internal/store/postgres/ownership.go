@@ -63,6 +63,7 @@ func (l *looks) wanted(living []string) bool {
 			return true
 		}
 	}
+	l.living = living // with those that have joined: they may leave before the next look
 	return time.Since(l.at) >= lookEvery
 }
 
@@ -81,6 +82,7 @@ func (o ownership) Claim(ctx context.Context, instance string, now time.Time, li
 		if err != nil {
 			return err
 		}
+		o.s.living.Store(int32(len(living)))
 		if o.s.looks.wanted(living) {
 			whole := false
 			if out, whole, err = o.fromLost(ctx, q, living, limit, skip); err != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,11 @@ type Options struct {
 	Connections int
 	// Writers bounds how many groups of steps are written at once. Zero means 3.
 	Writers int
+	// Listen is an address of the same database that leads to it directly and not by way
+	// of a pooler, for hints between replicas; empty for none.
+	Listen string
+	// Log hears of hints that do not come.
+	Log *slog.Logger
 	// Migrate brings the database to the newest schema before anything else.
 	Migrate bool
 }
@@ -29,6 +35,8 @@ type Store struct {
 	hooks  hooks
 	looks  looks
 	rota   rota
+	hints  *hints       // nil where nobody is told
+	living atomic.Int32 // instances, as far as known; zero for not known
 
 	definitions cache // of versions, which never change
 
@@ -58,6 +66,12 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	}
 	if opts.Writers <= 0 {
 		opts.Writers = 3
+	}
+	if opts.Listen != "" {
+		if s.hints, err = startHints(opts.Listen, opts.Log); err != nil {
+			pool.Close()
+			return nil, wrap("open", err)
+		}
 	}
 	s.writer = startWriter(s, opts.Writers)
 	return s, nil
@@ -127,6 +141,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.writer.close()
+		s.hints.close()
 		s.closed.Store(true)
 		s.pool.Close()
 	})

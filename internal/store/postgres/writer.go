@@ -168,6 +168,7 @@ func (w *writer) commit(batch []*request) {
 			for _, r := range batch {
 				r.done <- w.resolve(r)
 			}
+			w.s.hint(batch)
 			return
 		case committing && broken(err):
 			for _, r := range batch {
