@@ -67,7 +67,9 @@ func SchemaStatus(ctx context.Context, address string) (Schema, error) {
 }
 
 // MigrateUp brings the database of an address to the schema of this program. Hosts
-// that work with it go on: what a newer one adds, the one before does not notice.
-func MigrateUp(ctx context.Context, address string) (Schema, error) {
-	return postgres.Up(ctx, address)
+// that work with it go on: what a newer one adds, the one before does not notice. With
+// partitions (from 2 to 256; 0 for none) the tables of a new database that grow with runs
+// come in so many parts, by hash of the run; afterwards it can only be the same number.
+func MigrateUp(ctx context.Context, address string, partitions int) (Schema, error) {
+	return postgres.Up(ctx, address, partitions)
 }

@@ -127,11 +127,11 @@ type migrator struct{}
 // Status implements cli.Migrator.
 func (migrator) Status(ctx context.Context, store string) (cli.Schema, error) {
 	s, err := fermata.SchemaStatus(ctx, store)
-	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
+	return cli.Schema(s), err
 }
 
 // Up implements cli.Migrator.
-func (migrator) Up(ctx context.Context, store string) (cli.Schema, error) {
-	s, err := fermata.MigrateUp(ctx, store)
-	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
+func (migrator) Up(ctx context.Context, store string, partitions int) (cli.Schema, error) {
+	s, err := fermata.MigrateUp(ctx, store, partitions)
+	return cli.Schema(s), err
 }

@@ -2,7 +2,9 @@
 -- Times are unix milliseconds by the host's clock, NULL for none; only leases are
 -- times of the database. Names whose grammar is narrow are text that sorts by its
 -- bytes; whatever a caller can choose freely (and JSON) is kept as the exact bytes
--- given, in bytea. Tenant, then run, lead every key of what grows with use.
+-- given, in bytea. Tenant, then run, lead every key of what grows with use. A table with
+-- "parts" at its end is partitioned by the hash of these columns if the database is
+-- made with partitions.
 
 -- Who is alive. A row that is gone is a replica that has been declared lost.
 CREATE TABLE instances (
@@ -84,7 +86,7 @@ CREATE TABLE events (
     sealed bytea,
     mark   bigint NOT NULL, -- of the step that wrote it, and of no other
     PRIMARY KEY (tenant, run_id, seq)
-);
+); -- parts: tenant, run_id
 
 CREATE TABLE checkpoints (
     tenant text COLLATE "C" NOT NULL,
@@ -92,7 +94,7 @@ CREATE TABLE checkpoints (
     seq    bigint NOT NULL,
     state  bytea NOT NULL,
     PRIMARY KEY (tenant, run_id)
-);
+); -- parts: tenant, run_id
 
 -- A closed interrupt leaves its place in the order behind, without its data: a
 -- reader that pages through the inbox may hold its id as a cursor.
@@ -263,7 +265,7 @@ CREATE TABLE effects (
     n          bigint NOT NULL,
     outcome    bytea,
     PRIMARY KEY (tenant, effect_id)
-);
+); -- parts: tenant, effect_id
 
 CREATE INDEX effects_expires ON effects (expires_at);
 
@@ -281,7 +283,7 @@ CREATE TABLE effect_attempts (
     at            bigint NOT NULL,
     expires_at    bigint NOT NULL,
     PRIMARY KEY (tenant, run_id, n)
-);
+); -- parts: tenant, run_id
 
 CREATE INDEX effect_attempts_expires ON effect_attempts (expires_at);
 
@@ -342,7 +344,7 @@ CREATE TABLE deliveries (
     claim      bigint NOT NULL,
     created_at bigint NOT NULL,
     PRIMARY KEY (tenant, target, run_id)
-);
+); -- parts: tenant, target
 
 CREATE INDEX deliveries_due ON deliveries (tenant, target, due_at);
 CREATE INDEX deliveries_held ON deliveries (holder) WHERE holder IS NOT NULL;
