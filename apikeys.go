@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/store"
@@ -33,7 +32,7 @@ func (h *Host) RecoverKey(ctx context.Context, tenant, name, key string) (string
 	if err != nil {
 		return "", err
 	}
-	now := clock.System{}.Now
+	now := h.clock.Now
 	owner, _ := identity.RoleScopes(identity.Owner)
 	g := identity.Grants{ID: identity.NewKeyID(), Scopes: owner}
 	if tenant == DefaultTenant {

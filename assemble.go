@@ -6,7 +6,6 @@ import (
 
 	"github.com/fermata-run/fermata/internal/api/seams"
 	v2 "github.com/fermata-run/fermata/internal/api/v2"
-	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
@@ -56,7 +55,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
 		return err
 	}
-	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), clock.System{}.Now); err != nil {
+	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), h.clock.Now); err != nil {
 		return fmt.Errorf("fermata: %w", err)
 	}
 	if h.lanes, err = h.pipeline(); err != nil {

@@ -19,7 +19,16 @@ func openStore(ctx context.Context, cfg Config) (store.Store, error) {
 	if listen == SameStore {
 		listen = cfg.Store
 	}
-	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true, Listen: listen, Log: cfg.Logger})
+	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true, Listen: listen, Log: cfg.Logger, Timeout: silence(cfg.Lease)})
+}
+
+// silence is how long a host waits for the database to say something. Who hears nothing
+// for as long as a lease lasts is lost to the others anyway.
+func silence(lease time.Duration) time.Duration {
+	if lease == 0 {
+		return 0
+	}
+	return min(max(lease, 5*time.Second), 20*time.Second)
 }
 
 // agreeEvery is how often a host of several asks the database for the time.
@@ -31,9 +40,9 @@ func (h *Host) agree(ctx context.Context) error {
 	if h.shared == nil {
 		return nil
 	}
-	before := time.Now()
+	before := h.clock.Machine()
 	said, err := h.shared.Now(ctx)
-	if after := time.Now(); err == nil && after.Sub(before) < time.Second {
+	if after := h.clock.Machine(); err == nil && after.Sub(before) < time.Second {
 		h.clock.Agree(before, said, after)
 	}
 	return err

@@ -52,3 +52,6 @@ func (h *Host) UseCases() *host.Host { return h.host }
 
 // Store is the host's store.
 func (h *Host) Store() store.Store { return h.store }
+
+// WrongClock is a machine whose clock is wrong by d.
+func WrongClock(d time.Duration) func(*Config) { return func(c *Config) { c.wrongClock = d } }

@@ -116,6 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		}),
 		issuers: issuerGuard(cfg.Lanes),
 	}
+	h.clock.Wrong = cfg.wrongClock
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
 	}

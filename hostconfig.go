@@ -41,6 +41,8 @@ type Config struct {
 	// share a Store; default 15 s.
 	Lease time.Duration
 
+	wrongClock time.Duration // for tests: by how much the machine's clock is wrong
+
 	// Logger takes the host's logs; nil drops them.
 	Logger *slog.Logger
 

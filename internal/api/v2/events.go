@@ -40,7 +40,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err != nil {
 		return err
 	}
-	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, time.Now()))
+	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, a.host.Now()))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	// comes back with a fresh one, and goes on behind what it has read.
 	ctx, stop := r.Context(), func() {}
 	if !c.Expires.IsZero() {
-		ctx, stop = context.WithDeadline(ctx, c.Expires)
+		ctx, stop = context.WithTimeout(ctx, c.Expires.Sub(a.host.Now()))
 	}
 	defer stop()
 	return s.run(ctx)

@@ -50,7 +50,8 @@ func (o ownership) Register(ctx context.Context, instance string) error {
 
 // Heartbeat implements store.Ownership.
 func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Duration) error {
-	return wrap("heartbeat", o.s.read(ctx, func(q querier) error { // to beat twice does no harm
+	// A try that hears nothing must leave time for another one.
+	return wrap("heartbeat", o.s.readWithin(ctx, min(ttl/3, o.s.timeout), func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound

@@ -24,19 +24,23 @@ type Options struct {
 	Listen string
 	// Log hears of hints that do not come.
 	Log *slog.Logger
+	// Timeout bounds one try of a read or a transaction, so that a server that is silent
+	// is found out. Zero means 20 s.
+	Timeout time.Duration
 	// Migrate brings the database to the newest schema before anything else.
 	Migrate bool
 }
 
 // Store is a PostgreSQL backend. It implements store.Store.
 type Store struct {
-	pool   *pgxpool.Pool
-	writer *writer
-	hooks  hooks
-	looks  looks
-	rota   rota
-	hints  *hints       // nil where nobody is told
-	living atomic.Int32 // instances, as far as known; zero for not known
+	pool    *pgxpool.Pool
+	writer  *writer
+	hooks   hooks
+	looks   looks
+	rota    rota
+	timeout time.Duration
+	hints   *hints       // nil where nobody is told
+	living  atomic.Int32 // instances, as far as known; zero for not known
 
 	definitions cache // of versions, which never change
 
@@ -59,7 +63,10 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, wrap("open", err)
 	}
-	s := &Store{pool: pool}
+	if opts.Timeout <= 0 {
+		opts.Timeout = defaultTimeout
+	}
+	s := &Store{pool: pool, timeout: opts.Timeout}
 	if err := s.ready(ctx, opts.Migrate); err != nil {
 		pool.Close()
 		return nil, wrap("open", fault(ctx, err))
@@ -91,6 +98,7 @@ func parse(address string, opts Options) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	cfg.ConnConfig.DialFunc = dialer.DialContext
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "fermata"
