@@ -38,16 +38,16 @@ func (h *Host) RecoverKey(ctx context.Context, tenant, name, key string) (string
 	if tenant == DefaultTenant {
 		g.Scopes = adminScopes()
 	}
-	ctx = host.Bootstrapping(ctx, tenant, g.ID, now())
-	id, err := h.keys.Add(ctx, key, tenant, name, g, now())
-	if err != nil {
-		return "", err
-	}
+	// The tenant first: a key that is there and opens nothing would be nobody's.
 	if tenant == DefaultTenant && t.State != store.TenantActive {
 		t.State, t.Unsettled = store.TenantActive, true
 		if err := h.store.Tenants().Update(ctx, t); err != nil {
 			return "", err
 		}
+	}
+	id, err := h.keys.Add(host.Bootstrapping(ctx, tenant, g.ID, now()), key, tenant, name, g, now())
+	if err != nil {
+		return "", err
 	}
 	h.cfg.Logger.Warn("an API key was made from the shell", "tenant", tenant, "key", id, "name", name)
 	return key, nil

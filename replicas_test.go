@@ -150,6 +150,50 @@ func TestReplicasHandOver(t *testing.T) {
 	}
 }
 
+// TestReplicasMakeOneFirstKey: of replicas that begin together on an empty database, one
+// makes the first key and shows it; the others show none.
+func TestReplicasMakeOneFirstKey(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t, t.TempDir())
+	if _, err := fermata.MigrateUp(t.Context(), address, 0); err != nil {
+		t.Fatal(err)
+	}
+	hosts := make([]*fermata.Host, 6)
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range hosts {
+		wg.Go(func() {
+			<-begin
+			h, err := fermata.Open(t.Context(), fermata.Config{Store: address, StoreConnections: 3, MasterKey: testMasterKey})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			hosts[i] = h
+		})
+	}
+	close(begin)
+	wg.Wait()
+	shown := 0
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		if h.FirstKey() != "" {
+			shown++
+		}
+		if n, err := h.Store().Keys().Count(t.Context()); err != nil || n != 1 {
+			t.Errorf("%d keys: %v", n, err)
+		}
+		if err := h.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if shown != 1 {
+		t.Errorf("%d first keys were shown", shown)
+	}
+}
+
 // TestListenNeedsAStore: what replicas hear of each other is about a shared database.
 func TestListenNeedsAStore(t *testing.T) {
 	if _, err := fermata.Open(t.Context(), fermata.Config{DataDir: t.TempDir(), StoreListen: fermata.SameStore}); err == nil {

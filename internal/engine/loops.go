@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/run"
@@ -28,7 +29,7 @@ func (e *Engine) heartbeat() {
 		case errors.Is(err, store.ErrNotFound):
 			e.fence(id)
 		default:
-			e.log.Error("heartbeat failed", "instance", e.Instance(), "err", err)
+			e.log.Log(e.looking, severity(err), "heartbeat failed", "instance", e.Instance(), "err", err)
 		}
 		select {
 		case <-e.stop:
@@ -93,7 +94,7 @@ func (e *Engine) claim() {
 		}
 		if err != nil {
 			if !errors.Is(err, store.ErrClosed) && e.looking.Err() == nil {
-				e.log.Error("claiming runs failed", "err", err)
+				e.log.Log(e.looking, severity(err), "claiming runs failed", "err", err)
 			}
 			return
 		}
@@ -149,4 +150,13 @@ func (e *Engine) tickActive() {
 		case <-e.clock.After(wait):
 		}
 	}
+}
+
+// severity is that of a failed look. A database that is away comes back, and everything
+// goes on by itself.
+func severity(err error) slog.Level {
+	if errors.Is(err, store.ErrUnavailable) {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }
