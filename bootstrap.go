@@ -49,7 +49,7 @@ func (h *Host) bootstrap(ctx context.Context) error {
 }
 
 // firstKeyID is the id of the key that a host makes when it has none.
-const firstKeyID = "first-key"
+const firstKeyID = "key-first"
 
 // adminScopes are those of a host's administrator: all there is in a tenant, and
 // what no wildcard stands for.

@@ -55,3 +55,6 @@ func (h *Host) Store() store.Store { return h.store }
 
 // WrongClock is a machine whose clock is wrong by d.
 func WrongClock(d time.Duration) func(*Config) { return func(c *Config) { c.wrongClock = d } }
+
+// Statements is how many statements the host has had a shared database execute.
+func (h *Host) Statements() int64 { return h.shared.(interface{ Statements() int64 }).Statements() }

@@ -178,3 +178,30 @@ func TestReplicasWithWrongClocks(t *testing.T) {
 		}
 	}
 }
+
+// mostIdle bounds the statements an idle replica has executed in a minute.
+const mostIdle = 420
+
+// TestIdleReplicasAskLittle: however many replicas there are, each asks the database a
+// bounded number of times while nothing happens.
+func TestIdleReplicasAskLittle(t *testing.T) {
+	t.Parallel()
+	r := replicas(t, 3, func(c *fermata.Config) { c.Lease = 15 * time.Second })
+	r[0].register(gate("g"))
+	id := r[0].run("g")
+	r[0].await(id, "waiting-approval")
+	time.Sleep(2 * time.Second) // what follows from the start has been done
+	began, before := time.Now(), make([]int64, len(r))
+	for i, s := range r {
+		before[i] = s.host.Statements()
+	}
+	time.Sleep(10 * time.Second)
+	for i, s := range r {
+		n := float64(s.host.Statements() - before[i])
+		// Of a machine that is held up: fewer, in a longer time.
+		if most := mostIdle*time.Since(began).Minutes() + 20; n > most || n == 0 {
+			t.Errorf("replica %d had %.0f statements executed, at most %.0f are expected", i, n, most)
+		}
+		t.Logf("%.0f statements a minute", n/time.Since(began).Minutes())
+	}
+}

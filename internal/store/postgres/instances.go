@@ -96,17 +96,21 @@ func lives(ctx context.Context, q querier, holder, instance string) (bool, error
 	return err == nil, err
 }
 
+// registered is an instance that has a row.
+type registered struct {
+	id   string
+	over bool // its lease
+}
+
+func scanInstance(row pgx.CollectableRow) (x registered, err error) {
+	err = row.Scan(&x.id, &x.over)
+	return x, err
+}
+
 // others lists the instances that live, after those whose time is over have been
 // declared lost. It fails if instance is not one of them.
 func others(ctx context.Context, q querier, instance string) (living []string, err error) {
-	type seen struct {
-		id   string
-		over bool
-	}
-	rows, err := list(ctx, q, func(row pgx.CollectableRow) (x seen, err error) {
-		err = row.Scan(&x.id, &x.over)
-		return x, err
-	}, selectInstances)
+	rows, err := list(ctx, q, scanInstance, selectInstances)
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,12 @@ func (l *looks) done(living []string) {
 // Claim implements store.Ownership: of each tenant runs of lost instances first, then
 // those whose timer is due, the earliest first.
 func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int, skip ...string) (out []store.Run, err error) {
+	if quiet, err := o.quiet(ctx, instance, now); quiet || err != nil {
+		if err != nil {
+			o.s.looks.again()
+		}
+		return nil, wrap("claim", err)
+	}
 	err = o.s.tx(ctx, func(q querier) error {
 		out = nil
 		living, err := others(ctx, q, instance)

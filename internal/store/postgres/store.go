@@ -38,6 +38,7 @@ type Store struct {
 	hooks   hooks
 	looks   looks
 	rota    rota
+	counted *counted
 	timeout time.Duration
 	hints   *hints       // nil where nobody is told
 	living  atomic.Int32 // instances, as far as known; zero for not known
@@ -59,6 +60,8 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, wrap("open", err)
 	}
+	counted := &counted{}
+	cfg.ConnConfig.Tracer = counted
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
 	if err != nil {
 		return nil, wrap("open", err)
@@ -66,7 +69,7 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	if opts.Timeout <= 0 {
 		opts.Timeout = defaultTimeout
 	}
-	s := &Store{pool: pool, timeout: opts.Timeout}
+	s := &Store{pool: pool, timeout: opts.Timeout, counted: counted}
 	if err := s.ready(ctx, opts.Migrate); err != nil {
 		pool.Close()
 		return nil, wrap("open", fault(ctx, err))

@@ -72,8 +72,8 @@ func told(e *env) {
 	same(e, "told to who is gone", len(e.told("host-1", 10)), 0)
 }
 
-// ends: where logs end, of runs that are there.
-func ends(e *env) {
+// endsOfLogs: where logs end, of runs that are there.
+func endsOfLogs(e *env) {
 	r := e.replicas()
 	got, err := r.Ends(e.ctx, nil)
 	e.ok(err)
