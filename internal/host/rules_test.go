@@ -17,7 +17,7 @@ import (
 // uncalled are exported methods of Host that no caller's request reaches by itself:
 // what starts, runs and describes the host, and what a token has opened already.
 var uncalled = map[string]string{
-	"Now": "the time says nothing about anybody",
+	"Now":    "the time says nothing about anybody",
 	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody",
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Prune": "the operator, beside the host",
 	"CallbackBody": "the worker of deliveries", "RotateTokenKey": "the embedding program",
