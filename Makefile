@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: help build test race lint fuzz kill bench long update ci
+.PHONY: help build test race lint fuzz kill bench scaling long update ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ kill: ## 200 SIGKILLs under load
 
 bench: ## speed of the built binary, as ratios to the raw floor of this disk
 	$(GO) run ./tools/bench
+
+scaling: ## what a run costs a PostgreSQL database, and plans on one with four million events
+	$(GO) run ./tools/bench -scaling
+	FERMATA_EVENTS=$(or $(EVENTS),4000000) $(GO) test -count=1 -timeout 60m -v -run TestWorkDoesNotGrow ./internal/store/postgres
 
 long: ## the long forms of tests that have one (100,000 runs and the like)
 	FERMATA_LONG=1 $(GO) test -count=1 -timeout 60m ./...

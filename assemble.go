@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/fermata-run/fermata/internal/api/seams"
-	v2 "github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
@@ -21,7 +20,7 @@ import (
 func (h *Host) assemble(ctx context.Context) error {
 	cfg := h.cfg
 	lim := run.DefaultLimits()
-	lim.LegacyEvents = cfg.LegacyEvents
+	lim.LegacyEvents, lim.OlderMajor = cfg.LegacyEvents, cfg.V1
 	lim.MaxNodeExecutions = or(cfg.Limits.MaxNodeExecutions, lim.MaxNodeExecutions)
 	lim.MaxRunDurationMs = or(cfg.Limits.MaxRunDurationMs, lim.MaxRunDurationMs)
 	lim.MaxLoopIterations = or(cfg.Limits.MaxLoopIterations, lim.MaxLoopIterations)
@@ -45,11 +44,11 @@ func (h *Host) assemble(ctx context.Context) error {
 	})
 	h.worker = webhook.NewWorker(webhook.Config{
 		Store: h.store, Egress: h.hooks, Outbox: outbox, Clock: &h.clock, Log: cfg.Logger, Redact: h.redact,
-		Agent: "fermata-webhook/" + Version, Instance: h.engine.Instance, Retention: host.LetterRetention(),
+		Agent: "fermata-webhook/" + Version, Older: cfg.olderForm(), Instance: h.engine.Instance, Retention: host.LetterRetention(),
 		Policy: webhook.Policy{MaxAttempts: cfg.Webhooks.MaxAttempts, Backoff: cfg.Webhooks.Backoff, DisableAfter: cfg.Webhooks.DisableAfter},
 		// The worker does nothing before the host that it serves is there.
-		Callback: func(ctx context.Context, row store.Run, e *event.Event, id string) ([]byte, error) {
-			return h.host.CallbackBody(ctx, row, e, id)
+		Callback: func(ctx context.Context, row store.Run, e *event.Event, major int) (*webhook.Called, error) {
+			return h.host.Callback(ctx, row, e, major)
 		},
 	})
 	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
@@ -77,6 +76,9 @@ func (h *Host) assemble(ctx context.Context) error {
 	if cfg.Members != nil {
 		hc.Directory = directory(cfg.Members)
 	}
+	if hc.Older, err = cfg.olderVersion(); err != nil {
+		return err
+	}
 	h.host = host.New(hc)
 	if err := h.host.OpenAudit(ctx); err != nil {
 		return err
@@ -84,11 +86,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	if err := h.bootstrap(ctx); err != nil {
 		return err
 	}
-	h.api = v2.New(v2.Config{
-		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Log: cfg.Logger, Version: Version, Redact: h.redact,
-		MaxCalls: h.bounds.Edge.MaxCalls, MaxStreams: h.bounds.Edge.MaxStreams,
-		MaxBodies: cfg.Limits.MaxBodyMemory, Timeout: h.bounds.Edge.RequestTimeout, Gate: h.gate(),
-	})
+	h.openWires()
 	if cfg.ConformanceSeams {
 		h.seams = seams.New(h.host, h.lanes, cfg.Logger)
 	}

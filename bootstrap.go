@@ -55,7 +55,7 @@ const firstKeyID = "key-first"
 // what no wildcard stands for.
 func adminScopes() []string {
 	owner, _ := identity.RoleScopes(identity.Owner)
-	return append(append([]string{}, owner...), identity.HostAdmin)
+	return append(append([]string{}, owner...), identity.HostAdmin, identity.Vouch)
 }
 
 // checkUnused says that a chosen key opens nothing, if it is none of the folder's.

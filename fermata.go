@@ -20,8 +20,8 @@ import (
 	"net/http"
 
 	"github.com/fermata-run/fermata/client"
+	"github.com/fermata-run/fermata/internal/api/overlap"
 	"github.com/fermata-run/fermata/internal/api/seams"
-	v2 "github.com/fermata-run/fermata/internal/api/v2"
 	"github.com/fermata-run/fermata/internal/builtin"
 	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/egress"
@@ -59,7 +59,7 @@ type Host struct {
 	host     *host.Host
 	keys     *identity.APIKeys
 	lanes    *identity.Pipeline
-	api      *v2.API
+	api      overlap.Wire
 	seams    *seams.API // nil unless the host was started for a conformance suite
 	signing  []host.SigningKey
 	firstKey string

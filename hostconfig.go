@@ -112,6 +112,10 @@ type Config struct {
 	// not in use any more stays in the file, with the header Retired-At.
 	SigningKeys string
 
+	// V1 serves the protocol's version 1 under /v1, beside version 2 and on the same
+	// runs. Discovery without a version header is then that of version 1.
+	V1 bool
+
 	// ConformanceSeams mounts the operations by which a conformance suite reaches
 	// what cannot be seen from outside. It relaxes a protection.
 	ConformanceSeams bool

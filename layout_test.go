@@ -22,11 +22,11 @@ const module = "github.com/fermata-run/fermata"
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
 	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact"},
-	{"internal/expr", "internal/jsonschema", "internal/event", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
+	{"internal/expr", "internal/jsonschema", "internal/event", "internal/event/v1wire", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store", "internal/store/segment"},
-	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault"},
+	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault", "internal/archive"},
 	{"internal/host"},
-	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/edge", "internal/api/gate", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
+	{"internal/api", "internal/api/openapi", "internal/api/sse", "internal/api/stream", "internal/api/bundle", "internal/api/edge", "internal/api/gate", "internal/api/door", "internal/api/overlap", "internal/api/v1", "internal/api/v2", "internal/api/seams", "internal/config", "internal/telemetry"},
 	{"", "client", "conformance"},
 	{"internal/cli"},
 	{"cmd/fermata"},
@@ -51,16 +51,21 @@ var narrower = []struct {
 	{pkg: "conformance", onlyFrom: []string{"schema"}},
 	{pkg: "internal/expr", onlyFrom: []string{}},
 	{pkg: "internal/event", onlyFrom: []string{"internal/ids"}},
+	{pkg: "internal/event/v1wire", onlyFrom: []string{"internal/event", "internal/ids"}},
 	{pkg: "internal/effect", onlyFrom: []string{"node"}},
 	{pkg: "internal/token", onlyFrom: []string{"internal/event", "internal/ids"}},
 	{pkg: "internal/audit", onlyFrom: []string{}},
 	{pkg: "internal/store", onlyFrom: []string{"internal/audit", "internal/event", "internal/ids"}},
 	{pkg: "internal/store/sqlite", onlyBy: []string{""}},
 	{pkg: "internal/store/postgres", onlyBy: []string{""}},
+	{pkg: "internal/archive", onlyBy: []string{"", "internal/cli"}, onlyFrom: []string{"internal/audit", "internal/store"}},
 	{pkg: "internal/engine", onlyBy: []string{"", "internal/host"}},
 	{pkg: "internal/builtin", onlyBy: []string{""}, onlyFrom: []string{"internal/egress", "node"}},
 	{pkg: "internal/api/edge", onlyFrom: []string{"internal/api", "internal/problem"}},
-	{pkg: "internal/api/gate", onlyBy: []string{"", "internal/api/v2"}},
+	{pkg: "internal/api/gate", onlyBy: []string{"", "internal/api/door"}},
+	{pkg: "internal/api/door", onlyBy: []string{"", "internal/api/overlap", "internal/api/v1", "internal/api/v2"}},
+	{pkg: "internal/api/overlap", onlyBy: []string{"", "internal/api/v1"}, onlyFrom: []string{"internal/api", "internal/api/door"}},
+	{pkg: "internal/api/v1", onlyBy: []string{""}},
 	{pkg: "internal/api/v2", onlyBy: []string{""}},
 	{pkg: "internal/api/seams", onlyBy: []string{""}},
 	{pkg: "internal/cli", onlyBy: []string{"cmd/fermata"}},
@@ -78,7 +83,7 @@ var runtimes = map[string][]string{
 }
 
 // pure packages may not see time, disk, network or goroutine tools.
-var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/token", "internal/audit"}
+var pure = []string{"internal/run", "internal/flow", "internal/event", "internal/event/v1wire", "internal/token", "internal/audit"}
 
 var impure = []string{"os", "net", "net/http", "sync", "sync/atomic", "context", "math/rand", "math/rand/v2", "crypto/rand"}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/api/edge"
 	"github.com/fermata-run/fermata/internal/api/gate"
+	"github.com/fermata-run/fermata/internal/api/overlap"
 	"github.com/fermata-run/fermata/internal/api/seams"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/limit"
@@ -106,7 +107,12 @@ func (h *Host) gate() gate.Config {
 
 // Handler is the HTTP surface: the protocol's operations and the host's own.
 func (h *Host) Handler() http.Handler {
+	var older overlap.Older
+	if h.cfg.V1 {
+		older, _ = overlap.Registered()
+	}
 	return edge.New(edge.Config{
+		Admit: older.Admits, Expose: older.Exposes,
 		Origins: h.cfg.CORSOrigins, Hosts: h.cfg.AllowedHosts, Methods: h.api.Methods, Answer: h.bounds.Edge.RequestTimeout + writing, Stamp: h.api.Stamp,
 	}, h.surface())
 }

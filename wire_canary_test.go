@@ -140,7 +140,7 @@ func TestCanary(t *testing.T) {
 	defer receiver.Close()
 	log := slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var shared *slog.Logger
-	s := start(t, loopback, func(c *fermata.Config) {
+	s := start(t, loopback, withV1, func(c *fermata.Config) {
 		c.Logger = log
 		c.Webhooks.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		c.Webhooks.RootCAs = receiver.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
@@ -194,6 +194,12 @@ func TestCanary(t *testing.T) {
 		}
 		get("/runs/" + seg(id))
 		get("/runs/" + seg(id) + "/effects")
+		_, opaque, _ := cutID(id)
+		get("/v1/runs/" + opaque)
+		get("/v1/runs/" + opaque + ":diff?against=" + seg(runs[0]))
+		get("/v1/runs/" + opaque + "/events/poll")
+		get("/v1/runs/" + opaque + "/debug-bundle")
+		get("/host/fermata/runs/" + seg(id) + "/debug-bundle")
 		for _, mode := range []string{"values", "debug"} {
 			sub := s.subscribe(id, "?streamMode="+mode)
 			for f, more := sub.next(); more; f, more = sub.next() {
@@ -216,6 +222,10 @@ func TestCanary(t *testing.T) {
 	for _, r := range []answer{
 		s.do("PUT", "/host/fermata/workflows/held", flow("held", []any{step("a", "core.noop", map[string]any{"token": canary})}, []any{})),
 		s.do("PUT", "/host/fermata/workflows/default", flow("default", []any{step("a", "core.noop", nil)}, []any{}, map[string]any{"variables": []any{map[string]any{"name": "v", "type": "string", "defaultValue": canary}}})),
+		s.do("POST", "/v1/workflows", flow("held", []any{step("a", "core.noop", map[string]any{"token": canary})}, []any{})),
+		s.do("POST", "/v1/runs", map[string]any{"workflowId": canary}), s.do("POST", "/v1/runs", map[string]any{"workflowId": "ask", canary: 1}),
+		s.do("POST", "/v1/runs", map[string]any{"workflowId": "ask", "configurable": map[string]any{"reasoningVerbosity": canary}}),
+		s.do("POST", "/v1/runs:bulk-cancel", map[string]any{"runIds": []string{canary}}), s.do("GET", "/v1/workflows/"+esc, nil),
 		s.do("POST", "/runs", map[string]any{"workflowId": canary}), s.do("POST", "/runs", map[string]any{"workflowId": "ask", canary: 1}),
 		s.do("POST", "/runs", map[string]any{"workflowId": "ask", "callbackUrl": "https://a.example/?k=" + url.QueryEscape(canary)}),
 		s.do("POST", "/runs", map[string]any{"workflowId": "ask", "scopeId": canary}),

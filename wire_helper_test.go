@@ -26,6 +26,10 @@ const hang = 30 * time.Second
 func (s *server) conforms(method, path string, a answer) {
 	s.t.Helper()
 	path, _, _ = strings.Cut(path, "?")
+	if s.isV1(path, a) {
+		s.conformsV1(method, path, a)
+		return
+	}
 	route, _, _ := api.NewTable(s.host.Routes()).Match(method, path)
 	want := ""
 	seam := s.cfg.ConformanceSeams && strings.HasPrefix(path, "/conformance/seams/")
@@ -122,8 +126,14 @@ type subscription struct {
 // subscribe opens a run's stream and wants a 200.
 func (s *server) subscribe(id, query string, header ...string) *subscription {
 	s.t.Helper()
+	return s.subscribeAt("/runs/"+seg(id)+"/events"+query, header...)
+}
+
+// subscribeAt opens the stream at a path, and wants a 200.
+func (s *server) subscribeAt(path string, header ...string) *subscription {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), hang)
-	req, err := http.NewRequestWithContext(ctx, "GET", s.http.URL+"/runs/"+seg(id)+"/events"+query, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", s.http.URL+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -137,7 +147,7 @@ func (s *server) subscribe(id, query string, header ...string) *subscription {
 	}
 	if res.StatusCode != 200 {
 		b, _ := io.ReadAll(res.Body)
-		s.t.Fatalf("stream %s: %d %s", query, res.StatusCode, b)
+		s.t.Fatalf("stream %s: %d %s", path, res.StatusCode, b)
 	}
 	sub := &subscription{t: s.t, header: res.Header, body: bufio.NewReader(res.Body), close: func() { cancel(); res.Body.Close() }}
 	s.t.Cleanup(sub.close)

@@ -16,9 +16,9 @@ import (
 
 // talker is a host with a workflow whose run has events of all three tiers and
 // is over.
-func talker(t *testing.T) (*server, string) {
+func talker(t *testing.T, change ...func(*fermata.Config)) (*server, string) {
 	t.Helper()
-	s := start(t, func(c *fermata.Config) {
+	s := start(t, append(change, func(c *fermata.Config) {
 		c.Nodes = append(c.Nodes, node.Type{ID: "test.talk", Description: "Streams a few words.", Run: func(_ context.Context, in *node.Input) (node.Result, error) {
 			for i, word := range []string{"One ", "two\n", "three"} {
 				if err := in.Services.Chunk(word, i == 2); err != nil {
@@ -28,7 +28,7 @@ func talker(t *testing.T) (*server, string) {
 			in.Log("info", "said it", nil)
 			return node.Done(nil), nil
 		}})
-	})
+	})...)
 	s.register(flow("talk", []any{
 		step("set", "core.flow.set", map[string]any{"variables": map[string]any{"v": "1 + 1"}}), step("t", "test.talk", nil),
 		step("ok", "core.approvalGate", map[string]any{"title": "Well?"}), step("end", "core.noop", nil),

@@ -35,6 +35,11 @@ func TestInProcessOperations(t *testing.T) {
 		case "/host/fermata/ready": // an empty 200
 		case "/runs/a~2Fb/effects":
 			answerJSON(w, 200, `{"runId":"a/b","effects":[{"effectId":"a/e","nodeId":"n","attempt":1,"keying":"activity-recipe","state":"escaped","at":"2026-01-02T03:04:05.678Z","providerKey":"e"}]}`)
+		case "/host/fermata/runs/a~2Fb/debug-bundle":
+			if r.URL.RawQuery != "maxEvents=3" {
+				t.Errorf("query %q", r.URL.RawQuery)
+			}
+			answerJSON(w, 200, `{"bundleVersion":"2","generatedAt":"2026-01-02T03:04:05.678Z","run":{"runId":"a/b"},"events":[{},{}],"truncated":true,"truncatedReason":"r"}`)
 		default:
 			answerJSON(w, 404, `{"error":"not_found","message":"No."}`)
 		}
@@ -50,6 +55,9 @@ func TestInProcessOperations(t *testing.T) {
 	}
 	if l, err := c.GetRunEffects(t.Context(), "a/b"); err != nil || len(l.Effects) != 1 || l.Effects[0].State != "escaped" || l.Effects[0].At.Nanosecond() != 678e6 || len(l.Raw) == 0 {
 		t.Errorf("%+v, %v", l, err)
+	}
+	if b, err := c.GetDebugBundle(t.Context(), "a/b", 3); err != nil || b.BundleVersion != "2" || len(b.Events) != 2 || !b.Truncated || b.TruncatedReason != "r" || len(b.Raw) == 0 {
+		t.Errorf("%+v, %v", b, err)
 	}
 	if _, err := c.GetRun(t.Context(), testRun); !IsCode(err, "not_found") {
 		t.Errorf("got %v", err)

@@ -65,6 +65,7 @@ type Webhook struct {
 	SecretRotatedAt         time.Time `json:"secretRotatedAt,omitzero"`
 	PreviousSecretExpiresAt time.Time `json:"previousSecretExpiresAt,omitzero"`
 	CreatedAt               time.Time `json:"createdAt"`
+	Major                   int       `json:"major,omitempty"` // of the protocol it was registered under, if that is an older one
 
 	Raw json.RawMessage `json:"-"`
 }

@@ -24,7 +24,7 @@ func main() {
 	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
-		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
+		Version: fermata.Version, OpenHost: open, Migrator: migrator{}, Keeper: keeper{}, NewMasterKey: fermata.NewMasterKey, Catalog: builtinCatalog(),
 	}))
 }
 
@@ -42,7 +42,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, StoreListen: cfg.StoreListen, Lease: cfg.Lease,
 		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
-		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams,
+		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams, V1: cfg.V1,
 		BootstrapGroups: cfg.BootstrapGroups, BootstrapRoles: cfg.BootstrapRoles, OverrideApprovers: cfg.OverrideApprovers,
 		MasterKeyFile: cfg.MasterKeyFile, MasterKey: cfg.MasterKey, CredentialsDir: cfg.CredentialsDir,
 		LegacyEvents: cfg.LegacyEvents, Lanes: lanes,

@@ -111,7 +111,7 @@ func TestBodiesHaveRoom(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if n, parties := s.bodies.Used(); n != 0 || parties != 0 {
+	if n, parties := s.room.bodies.Used(); n != 0 || parties != 0 {
 		t.Errorf("%d bytes of %d were not given back", n, parties)
 	}
 	if w := send("a", 5*mb, false, false); w.Code != 200 {

@@ -22,6 +22,9 @@ const maxEndpoint = 512
 // way their ids were spelled (spec v2 idempotency.md §Layer 1, record key).
 func (r *Request) Endpoint() string {
 	name := r.Route.ID
+	if r.Route.Wire != "" {
+		name = r.Route.Wire + " " + name
+	}
 	for _, p := range slices.Sorted(maps.Keys(r.Params)) {
 		v := r.resource(p)
 		if p == credential {

@@ -13,18 +13,10 @@ import (
 )
 
 // RunID reads a tenant-bound path parameter in either spelling, projected or
-// percent-encoded (spec v2 identity.md §5). The bare form is refused: this host
-// serves no 1.x version.
+// percent-encoded (spec v2 identity.md §5). The bare form, an id of a 1.x version,
+// is refused unless the host serves one: then it stands in the caller's tenant.
 func (r *Request) RunID(name string) (ids.Run, error) {
-	raw := r.Params[name]
-	// This host mints no id with a ~, but another may have: such an id, percent-
-	// encoded, is read as it came when it makes no sense as a projection.
-	if s, err := ids.Unproject(raw); err == nil {
-		if id, err := ids.ParseRun(s); err == nil {
-			return id, nil
-		}
-	}
-	id, err := ids.ParseRun(raw)
+	id, err := ids.ReadRun(r.Params[name], r.Home)
 	if err != nil {
 		return ids.Run{}, problem.Invalid(name, "%v", err)
 	}

@@ -9,17 +9,30 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// envelope is the one shape of every refusal (spec v2 errors.md §The envelope).
-type envelope struct {
+// Refusal is a refusal as a wire writes it: the closed envelope and its status
+// (spec v2 errors.md §The envelope; v1 has the same shape).
+type Refusal struct {
+	Status  int            `json:"-"`
 	Error   string         `json:"error"`
 	Message string         `json:"message"`
 	Details map[string]any `json:"details,omitzero"`
 }
 
+// Wording writes a refusal in the words of one major.
+type Wording func(*problem.Error) Refusal
+
+// Plain is the wording of this major: the registry as it is.
+func Plain(e *problem.Error) Refusal {
+	return Refusal{e.Status(), string(e.Code), e.Message, e.Details}
+}
+
 // Envelope encodes a refusal.
-func Envelope(e *problem.Error) jsontext.Value {
+func Envelope(e *problem.Error) jsontext.Value { return Plain(e).Envelope() }
+
+// Envelope encodes a refusal.
+func (r Refusal) Envelope() jsontext.Value {
 	// A message may quote bytes of the request that are no UTF-8: they become U+FFFD.
-	b, err := json.Marshal(envelope{string(e.Code), e.Message, e.Details}, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	b, err := json.Marshal(r, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return jsontext.Value(`{"error":"internal_error","message":"The refusal could not be encoded."}`)
 	}
@@ -27,23 +40,26 @@ func Envelope(e *problem.Error) jsontext.Value {
 }
 
 // Fail answers with a refusal at its registered status.
-func Fail(w http.ResponseWriter, e *problem.Error) { fail(w, e, e.Status()) }
+func Fail(w http.ResponseWriter, e *problem.Error) { Refuse(w, e, Plain(e)) }
 
-func fail(w http.ResponseWriter, e *problem.Error, status int) {
+// Refuse answers with an error in the words of a wire.
+func Refuse(w http.ResponseWriter, e *problem.Error, r Refusal) {
 	h := w.Header()
 	if e.RetryAfter > 0 {
-		secs := int64(e.RetryAfter.Seconds() + 0.999)
-		h.Set("Retry-After", strconv.FormatInt(max(secs, 1), 10))
+		h.Set("Retry-After", strconv.FormatInt(RetrySeconds(e), 10))
 	}
-	if status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
+	if r.Status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	// What a handler had promised about its answer does not hold for this one.
 	for _, name := range []string{"ETag", "Location", "Cache-Control"} {
 		h.Del(name)
 	}
-	write(w, status, Envelope(e))
+	write(w, r.Status, r.Envelope())
 }
+
+// RetrySeconds is when to come again, in whole seconds, at least one.
+func RetrySeconds(e *problem.Error) int64 { return max(int64(e.RetryAfter.Seconds()+0.999), 1) }
 
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) error {

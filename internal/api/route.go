@@ -12,6 +12,10 @@ type Route struct {
 	Spec    string // where the protocol text defines it, "runs.md §Cancel"
 	Scope   string // scope a credential must hold; empty for a public operation
 
+	// Wire names the wire of an older major the row belongs to; empty for this one.
+	// The same operation of two wires is two operations to an Idempotency-Key.
+	Wire string
+
 	// Protocol marks operations of the path manifest: only they carry
 	// OpenWOP-Version (spec v2 versioning.md §1.4).
 	Protocol bool
@@ -79,4 +83,8 @@ type Request struct {
 	*http.Request
 	Route  *Route
 	Params map[string]string
+
+	// Home, if set, is the tenant of whoever asks, in which a run's id stands that
+	// names none (spec v2 versioning.md §5).
+	Home string
 }

@@ -20,17 +20,15 @@ import (
 type Server struct {
 	table   *Table
 	log     *slog.Logger
-	calls   chan struct{}
-	streams chan struct{}
-	bodies  *limit.Shares[string]
+	room    *Capacity
 	timeout time.Duration
 	version func(http.ResponseWriter, *http.Request, *Route) error
 	also    func(http.Header, *http.Request, *problem.Error)
+	words   Wording
 	rid     ids.Minter
 }
 
-// Options are a server's bounds. Streams and calls have separate budgets, so
-// that idle subscribers never keep a call from going through.
+// Options are a server's bounds.
 type Options struct {
 	MaxCalls   int // requests being answered at the same time
 	MaxStreams int // open event streams
@@ -39,6 +37,9 @@ type Options struct {
 	// MaxBodies is how many bytes of large request bodies are held at the same
 	// time, and three quarters of it those of one tenant.
 	MaxBodies int
+	// Capacity, if set, is there instead of the three above: servers that answer
+	// for one host share it.
+	Capacity *Capacity
 	// Timeout is how long a call may take, from its headers to its answer.
 	Timeout time.Duration
 
@@ -49,6 +50,35 @@ type Options struct {
 	// Challenge, if set, says what a refusal needs beside its envelope. It sees a
 	// refusal that is decided, and changes its headers only.
 	Challenge func(h http.Header, r *http.Request, e *problem.Error)
+
+	// Wording writes refusals; Plain if nil.
+	Wording Wording
+}
+
+// Capacity is what the servers of a host may take together. Streams and calls have
+// separate budgets, so that idle subscribers never keep a call from going through.
+type Capacity struct {
+	calls   chan struct{}
+	streams chan struct{}
+	bodies  *limit.Shares[string]
+}
+
+// NewCapacity makes room for so many calls, streams and bytes of large bodies;
+// without a number, for a usual one.
+func NewCapacity(calls, streams, bodies int) *Capacity {
+	if calls <= 0 {
+		calls = 4096
+	}
+	if streams <= 0 {
+		streams = 20_000
+	}
+	if bodies <= 0 {
+		bodies = DefaultBodies
+	}
+	return &Capacity{
+		calls: make(chan struct{}, calls), streams: make(chan struct{}, streams),
+		bodies: limit.NewShares[string](int64(bodies), int64(limit.Portion(bodies))),
+	}
 }
 
 // Defaults of Options.
@@ -59,14 +89,11 @@ const (
 
 // NewServer makes a server of routes.
 func NewServer(routes []Route, o Options) *Server {
-	if o.MaxCalls <= 0 {
-		o.MaxCalls = 4096
+	if o.Capacity == nil {
+		o.Capacity = NewCapacity(o.MaxCalls, o.MaxStreams, o.MaxBodies)
 	}
-	if o.MaxStreams <= 0 {
-		o.MaxStreams = 20_000
-	}
-	if o.MaxBodies <= 0 {
-		o.MaxBodies = DefaultBodies
+	if o.Wording == nil {
+		o.Wording = Plain
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
@@ -75,9 +102,7 @@ func NewServer(routes []Route, o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Server{
-		table: NewTable(routes), log: o.Log, version: o.Version, also: o.Challenge, timeout: o.Timeout,
-		bodies: limit.NewShares[string](int64(o.MaxBodies), int64(limit.Portion(o.MaxBodies))),
-		calls:  make(chan struct{}, o.MaxCalls), streams: make(chan struct{}, o.MaxStreams),
+		table: NewTable(routes), log: o.Log, version: o.Version, also: o.Challenge, words: o.Wording, timeout: o.Timeout, room: o.Capacity,
 	}
 }
 
@@ -96,9 +121,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.noRoute(w, r, allowed)
 		return
 	}
-	budget := s.calls
+	budget := s.room.calls
 	if route.Stream {
-		budget = s.streams
+		budget = s.room.streams
 	}
 	select {
 	case budget <- struct{}{}:
@@ -107,7 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, full(route))
 		return
 	}
-	defer meter(r, s.bodies)()
+	defer meter(r, s.room.bodies)()
 	s.serve(w, r, route, params)
 }
 
@@ -180,7 +205,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if s.also != nil {
 		s.also(w.Header(), r, e)
 	}
-	Fail(w, e)
+	Refuse(w, e, s.words(e))
 }
 
 // noStore is the refusal of what cannot be done without the database: it may be
@@ -192,14 +217,18 @@ func noStore(err error) error {
 }
 
 func (s *Server) noRoute(w http.ResponseWriter, r *http.Request, allowed []string) {
+	e := problem.New(problem.NotFound, "no such operation").With("path", Shown(r.URL.Path))
 	if len(allowed) == 0 {
-		Fail(w, problem.New(problem.NotFound, "no such operation").With("path", Shown(r.URL.Path)))
+		Refuse(w, e, s.words(e))
 		return
 	}
 	// No code is registered at 405: the envelope says not_found, the status and
 	// the Allow header say what would be found.
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	fail(w, problem.New(problem.NotFound, "the method %s is not allowed here", r.Method).With("allow", allowed), http.StatusMethodNotAllowed)
+	e = problem.New(problem.NotFound, "the method %s is not allowed here", r.Method).With("allow", allowed)
+	refusal := s.words(e)
+	refusal.Status = http.StatusMethodNotAllowed
+	Refuse(w, e, refusal)
 }
 
 // tracker knows whether an answer has begun.

@@ -8,7 +8,8 @@ import "strings"
 func Shown(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
-		if strings.HasPrefix(strings.ToLower(p), "ow2.") || i == 2 && parts[1] == "interrupts" {
+		if strings.HasPrefix(strings.ToLower(p), "ow2.") || i == 2 && parts[1] == "interrupts" ||
+			i == 3 && parts[1] == "v1" && parts[2] == "interrupts" { // tokens of v1 have no form to know them by
 			parts[i] = "{token}"
 		}
 	}

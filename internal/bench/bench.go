@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/fermata-run/fermata/internal/pgtest"
 )
 
 // Options say what to measure, and where.
@@ -23,7 +25,7 @@ type Options struct {
 }
 
 // Parts are the names of the parts of the benchmark, in their order.
-var Parts = []string{"start", "runs", "streams", "subscribers", "long", "parked"}
+var Parts = []string{"start", "runs", "streams", "subscribers", "long", "parked", "postgres", "replicas"}
 
 // bench is one run of the benchmark.
 type bench struct {
@@ -31,6 +33,8 @@ type bench struct {
 	dir  string
 	host *Server
 	out  *Report
+
+	server *pgtest.Cluster // that parts on PostgreSQL share; nil until one has asked for it
 }
 
 // Run measures, and returns what it has measured even if it fails half-way.
@@ -38,27 +42,41 @@ func Run(o Options) (*Report, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	out := &Report{At: time.Now().UTC(), Machine: machine(), Quick: o.Quick, progress: o.Progress}
-	dir, err := os.MkdirTemp(o.Dir, "fermata-bench-")
+	b, remove, err := newBench(o)
 	if err != nil {
-		return out, err
+		return b.out, err
 	}
-	defer os.RemoveAll(dir)
-	b := &bench{opts: o, dir: dir, out: out}
+	defer remove()
+	alone := func(name string, measure func() error) func() error {
+		return func() error { return b.part(name, measure) }
+	}
 	parts := map[string]func() error{
-		"start": b.start, "runs": b.runs, "streams": b.streams,
-		"subscribers": b.subscribers, "long": b.long, "parked": b.parked,
+		"start": alone("start", b.start), "runs": alone("runs", b.runs), "streams": alone("streams", b.streams),
+		"subscribers": alone("subscribers", b.subscribers), "long": alone("long", b.long), "parked": alone("parked", b.parked),
+		"postgres": b.postgres, "replicas": b.spread,
 	}
 	for _, name := range Parts {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, name) {
 			continue
 		}
 		fmt.Fprintln(o.Progress, name)
-		if err := b.part(name, parts[name]); err != nil {
-			return out, fmt.Errorf("%s: %w", name, err)
+		if err := parts[name](); err != nil {
+			return b.out, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return out, nil
+	return b.out, nil
+}
+
+// newBench makes the folder of a benchmark. remove ends and removes all it has left.
+func newBench(o Options) (b *bench, remove func(), err error) {
+	b = &bench{opts: o, out: &Report{At: time.Now().UTC(), Machine: machine(), Quick: o.Quick, progress: o.Progress}}
+	if b.dir, err = os.MkdirTemp(o.Dir, "fermata-bench-"); err != nil {
+		return b, nil, err
+	}
+	return b, func() {
+		b.endServer()
+		os.RemoveAll(b.dir) //nolint:errcheck // a folder of the system's temporary ones
+	}, nil
 }
 
 // part gives a part a host of its own, on an empty data folder.

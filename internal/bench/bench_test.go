@@ -66,11 +66,12 @@ func TestReport(t *testing.T) {
 // TestFloor: the floor writes what it says, in commits that clients share.
 func TestFloor(t *testing.T) {
 	s := &segment{events: 4, body: bytes.Repeat([]byte("b"), 1300), owner: []byte("{}"), id: strings.Repeat("0", 26), snapshot: []byte(`{"status":"completed"}`)}
-	got, err := commitFloor(t.TempDir()+"/floor", s, 8, 50*time.Millisecond)
+	open := func() (floor, error) { return openFloor(t.TempDir() + "/floor") }
+	got, err := commitFloor(open, s, 8, 50*time.Millisecond)
 	if err != nil || len(got.latency) == 0 || got.transactions == 0 || got.transactions > len(got.latency) {
 		t.Errorf("%d runs in %d transactions: %v", len(got.latency), got.transactions, err)
 	}
-	rate, err := httpFloor(t.TempDir()+"/floor", s, 4, 50*time.Millisecond)
+	rate, err := httpFloor(open, s, 4, 50*time.Millisecond)
 	if err != nil || rate <= 0 {
 		t.Errorf("%v runs/s over HTTP: %v", rate, err)
 	}
@@ -80,7 +81,7 @@ func TestFloor(t *testing.T) {
 // of one, in small.
 func TestHost(t *testing.T) {
 	addr := inProcess(t)
-	got, err := driveAll(addr, createBody("five", ""), 4, 30*time.Millisecond)
+	got, err := driveAll([]string{addr}, createBody("five", ""), 4, 30*time.Millisecond)
 	if err != nil || got.runs < 4 || len(got.create) != got.runs || len(got.complete) != got.runs {
 		t.Fatalf("%d runs: %v", got.runs, err)
 	}

@@ -15,7 +15,8 @@ import (
 type commits struct {
 	latency      latencies // of each run
 	took         time.Duration
-	cpu          time.Duration
+	cpu          time.Duration // of this process, with the driver in it
+	db           time.Duration // of the database's processes, if it has any
 	transactions int
 }
 
@@ -24,7 +25,17 @@ func (c *commits) join(o commits) {
 	c.latency = append(c.latency, o.latency...)
 	c.took += o.took
 	c.cpu += o.cpu
+	c.db += o.db
 	c.transactions += o.transactions
+}
+
+// floor is a database that takes the bytes of runs and knows nothing of them.
+type floor interface {
+	// serve commits whatever waits, until the queue is closed.
+	serve(queue <-chan chan error, s *segment) (transactions int, err error)
+	// cpu is the processor time of the database's own processes.
+	cpu() (time.Duration, error)
+	close() error
 }
 
 // segment is what a run writes: the bytes of its log, and of the columns of its
@@ -59,12 +70,13 @@ const (
 // floorDB is a database as the host sets its own up: a write-ahead log, synced
 // on every commit.
 type floorDB struct {
+	dir      string
 	db       *sqlite3.Conn
 	run, log *sqlite3.Stmt
 	n        int64
 }
 
-func openFloor(dir string) (*floorDB, error) {
+func openFloor(dir string) (floor, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -72,7 +84,7 @@ func openFloor(dir string) (*floorDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &floorDB{db: db}
+	f := &floorDB{dir: dir, db: db}
 	err = db.Exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;
 		PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;` + floorTables)
 	if err == nil {
@@ -88,8 +100,11 @@ func openFloor(dir string) (*floorDB, error) {
 }
 
 func (f *floorDB) close() error {
-	return errors.Join(f.run.Close(), f.log.Close(), f.db.Close())
+	return errors.Join(f.run.Close(), f.log.Close(), f.db.Close(), os.RemoveAll(f.dir))
 }
+
+// cpu implements floor: the database is in this process.
+func (f *floorDB) cpu() (time.Duration, error) { return 0, nil }
 
 // insert writes one run: its row and the one segment of its log. Ids rise, as
 // the host's do.
@@ -127,12 +142,16 @@ func (f *floorDB) commit(s *segment, n int) error {
 // commitFloor has clients do nothing but wait for their run to be durable, one
 // after the other. As in the host, all runs that wait at one moment share one
 // commit.
-func commitFloor(dir string, s *segment, clients int, span time.Duration) (out commits, err error) {
-	f, err := openFloor(dir)
+func commitFloor(open func() (floor, error), s *segment, clients int, span time.Duration) (out commits, err error) {
+	f, err := open()
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, f.close(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, f.close()) }()
+	before, err := f.cpu()
+	if err != nil {
+		return out, err
+	}
 	queue := make(chan chan error, clients)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -151,7 +170,9 @@ func commitFloor(dir string, s *segment, clients int, span time.Duration) (out c
 	}()
 	out.transactions, err = f.serve(queue, s)
 	out.took, out.cpu = time.Since(begun), ownCPU()-cpu
-	return out, err
+	after, cpuErr := f.cpu()
+	out.db = after - before
+	return out, errors.Join(err, cpuErr)
 }
 
 func waitForCommits(queue chan<- chan error, until time.Time) (out latencies) {
@@ -169,21 +190,27 @@ func waitForCommits(queue chan<- chan error, until time.Time) (out latencies) {
 	}
 }
 
-// serve commits whatever waits, until the queue is closed.
+// gather is first and everything that waits behind it.
+func gather(batch []chan error, first chan error, queue <-chan chan error) []chan error {
+	batch = append(batch[:0], first)
+	for {
+		select {
+		case next, ok := <-queue:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+}
+
+// serve implements floor.
 func (f *floorDB) serve(queue <-chan chan error, s *segment) (transactions int, err error) {
 	var batch []chan error
 	for first := range queue {
-		batch = append(batch[:0], first)
-		for more := true; more; {
-			select {
-			case next, ok := <-queue:
-				if more = ok; ok {
-					batch = append(batch, next)
-				}
-			default:
-				more = false
-			}
-		}
+		batch = gather(batch, first, queue)
 		one := f.commit(s, len(batch))
 		err = errors.Join(err, one)
 		transactions++

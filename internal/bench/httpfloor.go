@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 )
@@ -40,12 +39,12 @@ func (h *bareHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // httpFloor drives a bare host as drive does the real one. It runs in this
 // process, and shares the machine with its clients as the host does.
-func httpFloor(dir string, s *segment, clients int, span time.Duration) (perSec float64, err error) {
-	f, err := openFloor(dir)
+func httpFloor(open func() (floor, error), s *segment, clients int, span time.Duration) (perSec float64, err error) {
+	f, err := open()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, f.close(), os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, f.close()) }()
 	h := &bareHost{
 		queue:   make(chan chan error, clients),
 		created: fmt.Appendf(nil, `{"runId":"default/%s","status":"running","statusUrl":"/runs/default~2F%s"}`, s.id, s.id), snapshot: s.snapshot,
@@ -61,7 +60,7 @@ func httpFloor(dir string, s *segment, clients int, span time.Duration) (perSec 
 		_, err := f.serve(h.queue, s)
 		served <- err
 	}()
-	got, err := driveAll(l.Addr().String(), createBody("one", ""), clients, span)
+	got, err := driveAll([]string{l.Addr().String()}, createBody("one", ""), clients, span)
 	srv.Close()
 	close(h.queue)
 	return perSecond(got.runs, got.took), errors.Join(err, <-served)

@@ -30,8 +30,9 @@ type Server struct {
 
 var addressIn = regexp.MustCompile(`127\.0\.0\.1:[1-9]\d*\b`)
 
-// Start runs the binary on a data folder and waits until it answers.
-func Start(binary, dir string) (*Server, error) {
+// Start runs the binary on a data folder and waits until it answers. env are further
+// settings, NAME=value.
+func Start(binary, dir string, env ...string) (*Server, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func Start(binary, dir string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cmd: exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", dir), log: log}
-	s.cmd.Env = append(os.Environ(), "FERMATA_BOOTSTRAP_KEY="+apiKey)
+	s.cmd.Env = append(append(os.Environ(), "FERMATA_BOOTSTRAP_KEY="+apiKey), env...)
 	s.cmd.Stderr = log
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {

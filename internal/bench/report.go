@@ -28,6 +28,8 @@ type Report struct {
 	Machine string    `json:"machine"`
 	Quick   bool      `json:"quick"`
 	Rows    []Row     `json:"rows"`
+	// Skipped are parts that this machine lacks something for, and what.
+	Skipped []string `json:"skipped,omitempty"`
 
 	progress io.Writer
 }
@@ -40,6 +42,12 @@ func (r *Report) add(group, name string, value float64, unit string, floor float
 	}
 	r.Rows = append(r.Rows, row)
 	fmt.Fprintln(r.progress, "  "+row.String())
+}
+
+// skip notes that a part was left out.
+func (r *Report) skip(part, why string) {
+	r.Skipped = append(r.Skipped, part+": "+why)
+	fmt.Fprintf(r.progress, "  left out: %s\n", why)
 }
 
 // String is the row as the table shows it.
@@ -72,6 +80,9 @@ func (r *Report) Table(w io.Writer) {
 			fmt.Fprintf(w, "\n%-44s %12s %-8s %12s %8s\n%s\n", group, "measured", "", "floor", "ratio", strings.Repeat("-", 88))
 		}
 		fmt.Fprintln(w, strings.TrimRight(row.String(), " "))
+	}
+	for _, s := range r.Skipped {
+		fmt.Fprintf(w, "\nleft out: %s\n", s)
 	}
 }
 

@@ -2,10 +2,12 @@ package bench
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -45,4 +47,39 @@ func RSS(pid int) (int64, error) {
 	}
 	pages, err := strconv.ParseInt(string(f[1]), 10, 64)
 	return pages * int64(os.Getpagesize()), err
+}
+
+// TreeCPU is the processor time of a process and of its children, those that have
+// ended too.
+func TreeCPU(pid int) (total time.Duration, err error) {
+	f, err := proc(pid, "stat")
+	if err != nil || len(f) < 15 {
+		return 0, err
+	}
+	for _, field := range f[11:15] { // its own, in user and system mode, and its ended children's
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		total += time.Duration(n) * tick
+	}
+	living, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, field := range bytes.Fields(living) {
+		child, err := strconv.Atoi(string(field))
+		if err != nil {
+			return 0, err
+		}
+		one, err := CPU(child)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it ended meanwhile
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += one
+	}
+	return total, nil
 }

@@ -152,13 +152,19 @@ func (c *Conn) status(path string) (string, error) {
 
 // await reads a run's snapshot until it has ended, as a client would.
 func (c *Conn) await(path string) error {
-	for {
-		s, err := c.status(path)
+	_, err := awaitBy(func() *Conn { return c }, path)
+	return err
+}
+
+// awaitBy does so over whatever connection is next, and counts.
+func awaitBy(next func() *Conn, path string) (reads int, err error) {
+	for reads = 1; ; reads++ {
+		s, err := next().status(path)
 		if err != nil || s == "completed" {
-			return err
+			return reads, err
 		}
 		if s == "failed" || s == "cancelled" {
-			return fmt.Errorf("run %s has %s", path, s)
+			return reads, fmt.Errorf("run %s has %s", path, s)
 		}
 	}
 }

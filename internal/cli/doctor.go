@@ -29,7 +29,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var t target
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check that everything is as it should be", Args: noArgs,
-		Long: "Checks the settings and the data folder of a host on this machine, and whether a host answers, speaks\nthe same protocol and takes the API key. Says what to do about what is wrong. It changes nothing.",
+		Long: "Checks the settings of a host on this machine, its data folder or, with --store, its database, and\nwhether a host answers, speaks the same protocol and takes the API key. Says what to do about what is\nwrong. It changes nothing.",
 	}
 	t.bind(cmd)
 	config.Bind(cmd.Flags(), config.ServeOnly)
@@ -41,12 +41,24 @@ func (a *app) doctorCommand() *cobra.Command {
 			all = append(all, bad("settings", "Correct the setting; `fermata config` shows all of them.", "%v", err))
 		} else {
 			all = append(all, good("settings", "all valid"))
-			all = append(all, checkData(cfg.Data)...)
+			if cfg.Store == "" {
+				all = append(all, checkData(cfg.Data)...)
+			} else {
+				all = append(all, a.checkStore(cmd.Context(), cfg.Store)...)
+			}
 		}
 		all = append(all, a.checkHost(cmd.Context(), t)...)
 		return a.diagnose(all, *asJSON)
 	}
 	return cmd
+}
+
+// checkStore looks at a shared database as a host on this machine would.
+func (a *app) checkStore(ctx context.Context, address string) []finding {
+	if a.env.Keeper == nil {
+		return []finding{bad("store", "Use a program that carries a host.", "this program knows no shared database")}
+	}
+	return a.env.Keeper.Examine(ctx, address)
 }
 
 // diagnose prints the findings and fails if one of them is bad.

@@ -12,8 +12,17 @@ import (
 // Free space below which a host is in danger.
 const minFree = 256 << 20
 
-// lockName is the file a host locks in its data folder.
-const lockName = "fermata.lock"
+const (
+	// lockName is the file a host locks in its data folder.
+	lockName = "fermata.lock"
+	// unfinishedName is what a restore writes until it is done.
+	unfinishedName = "fermata.db.unfinished"
+)
+
+func there(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
 
 // checkData looks at the data folder of a host on this machine.
 func checkData(dir string) []finding {
@@ -30,6 +39,9 @@ func checkData(dir string) []finding {
 		return []finding{bad("data", "Give a folder by --data.", "%s is not a folder", dir)}
 	}
 	out := []finding{checkWritable(dir, info), checkLock(dir)}
+	if left := filepath.Join(dir, unfinishedName); there(left) {
+		out = append(out, bad("restore", "Run it again, or remove the file to begin with nothing.", "a restore or a copy into the folder is under way, or has not come to its end (%s)", left))
+	}
 	if free, ok := freeSpace(dir); ok {
 		if free < minFree {
 			out = append(out, bad("disk", "Make room: a full disk stops every run.", "only %s free", bytesText(free)))

@@ -102,7 +102,7 @@ func (w *world) env() Env {
 			}
 			return out
 		},
-		Version: "1.2.3", OpenHost: w.open, Migrator: realMigrator{}, Signals: w.signals, Exit: func(code int) { w.exits <- code },
+		Version: "1.2.3", OpenHost: w.open, Migrator: realMigrator{}, Keeper: realKeeper{}, Signals: w.signals, Exit: func(code int) { w.exits <- code },
 		Terminal: func(any) (Size, bool) { return Size{80, 24}, w.tty },
 	}
 	if w.catalog {

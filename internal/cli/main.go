@@ -24,6 +24,7 @@ type Env struct {
 
 	Version  string
 	Migrator Migrator // for migrate; nil if this program knows no shared database
+	Keeper   Keeper   // for backup, restore, copy and doctor; nil if this program carries no host
 	OpenHost Open     // for serve and run; nil if this program carries no host
 	// NewMasterKey makes the text of a master key; nil if this program carries no host.
 	NewMasterKey func() string

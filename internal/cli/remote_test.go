@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,7 @@ func TestRunsEffects(t *testing.T) {
 	}
 	id := list.Runs[0].RunID
 	contains(t, w.must("runs", "effects", id), "EFFECT", "released", "activity-recipe")
+	bundleOf(t, w, id)
 	contains(t, w.must("runs", "effects", id, "--json"), `"state": "released"`, `"providerKey"`)
 	if code := w.run("runs", "effects", "default/0123456789abcdef"); code != 1 {
 		t.Errorf("exit %d", code)
@@ -418,5 +420,40 @@ func TestExposedKeys(t *testing.T) {
 		if got := exposed(server); got != want {
 			t.Errorf("%s: %v", server, got)
 		}
+	}
+}
+
+// bundleOf reads a run's debug bundle to the screen and into a file of its owner's.
+func bundleOf(t *testing.T, w *world, id string) {
+	t.Helper()
+	whole := w.must("runs", "bundle", id)
+	contains(t, whole, `"bundleVersion": "2"`, `"type": "run.started"`, `"redactionApplied": true`)
+	if strings.Contains(w.err.String(), "does not hold everything") {
+		t.Errorf("a whole bundle: %s", w.err.String())
+	}
+	file := filepath.Join(t.TempDir(), "bundle.json")
+	contains(t, w.must("runs", "bundle", id, "--out", file, "--max-events", "1"), "Wrote "+file+": 1 events.")
+	contains(t, w.err.String(), "does not hold everything: events_truncated_to_size_cap. It has the first 1 events.")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Events []any
+		Run    struct{ RunID string }
+	}
+	if err := json.Unmarshal(b, &doc); err != nil || len(doc.Events) != 1 || doc.Run.RunID != id {
+		t.Errorf("%v: %s", err, b)
+	}
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	for args, want := range map[[2]string]int{{"--out", file}: 2, {"--max-events", "-1"}: 2, {"--max-events", "x"}: 2} {
+		if code := w.run("runs", "bundle", id, args[0], args[1]); code != want {
+			t.Errorf("%v: exit %d", args, code)
+		}
+	}
+	if code := w.run("runs", "bundle", "default/0123456789abcdef"); code != 1 {
+		t.Errorf("no such run: exit %d", code)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (a *app) runsCommand() *cobra.Command {
 	var t target
 	g := group("runs", "Start, list, follow, pause, cancel, fork and prune runs",
-		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsEffects(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t),
+		a.runsStart(&t), a.runsList(&t), a.runsShow(&t), a.runsEvents(&t), a.runsEffects(&t), a.runsBundle(&t), a.runsCancel(&t), a.runsPause(&t), a.runsResume(&t),
 		a.runsFork(&t), a.runsDiff(&t), a.runsAncestry(&t), a.runsCompensation(&t), a.runsPrune())
 	t.bind(g)
 	return g

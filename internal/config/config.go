@@ -38,6 +38,7 @@ type Config struct {
 	AllowedHosts []string // names a proxy on this machine calls the host by
 
 	EgressCAFile     string // authorities that outbound https trusts beside the system's; empty for none
+	V1               bool   // serve the wire of protocol version 1 beside this one
 	ConformanceSeams bool   // the suite's way in; a relaxation
 	SigningKeys      string // public keys that discovery lists; empty for none
 

@@ -200,6 +200,8 @@ var mainSettings = []Setting{
 		set:   func(c *Config, v string) error { return folder(&c.EgressCAFile, v) },
 		get:   func(c *Config) string { return c.EgressCAFile },
 	},
+	toggle("v1", ServeOnly, "Serve the v1 protocol under /v1 beside v2: on or off. It is then what a request for discovery without OpenWOP-Version gets.",
+		func(c *Config) *bool { return &c.V1 }),
 	{
 		Name: "conformance-seams", Type: "switch", Default: "off", Scope: ServeOnly,
 		Usage: "on mounts the conformance suite's test seams under /conformance/seams/; a relaxation.",

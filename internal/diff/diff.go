@@ -24,6 +24,9 @@ const (
 // Next gives a log's next event, nil at its end.
 type Next func() (*event.Event, error)
 
+// Doc writes an event as a reader sees it.
+type Doc func(*event.Event) []byte
+
 // Entry is one difference. The events are as their readers see them.
 type Entry struct {
 	Seq    int64          `json:"seq"`
@@ -40,7 +43,10 @@ type Result struct {
 }
 
 // Logs compares two logs, sequence by sequence.
-func Logs(a, b Next) (Result, error) {
+func Logs(a, b Next) (Result, error) { return LogsIn(a, b, (*event.Event).Doc) }
+
+// LogsIn is Logs for a reader who sees events in another form.
+func LogsIn(a, b Next, doc Doc) (Result, error) {
 	r := Result{Entries: []Entry{}}
 	for size := 0; ; {
 		x, err := a()
@@ -54,7 +60,7 @@ func Logs(a, b Next) (Result, error) {
 		if x == nil && y == nil {
 			return r, nil
 		}
-		e, differ := compare(x, y)
+		e, differ := compare(x, y, doc)
 		if !differ {
 			continue
 		}
@@ -71,16 +77,16 @@ func Logs(a, b Next) (Result, error) {
 	}
 }
 
-func compare(x, y *event.Event) (Entry, bool) {
+func compare(x, y *event.Event, doc Doc) (Entry, bool) {
 	switch {
 	case x == nil:
-		return Entry{Seq: y.Seq, Op: Added, BEvent: y.Doc()}, true
+		return Entry{Seq: y.Seq, Op: Added, BEvent: doc(y)}, true
 	case y == nil:
-		return Entry{Seq: x.Seq, Op: Removed, AEvent: x.Doc()}, true
+		return Entry{Seq: x.Seq, Op: Removed, AEvent: doc(x)}, true
 	case bytes.Equal(x.Essence(), y.Essence()):
 		return Entry{}, false
 	}
-	return Entry{Seq: x.Seq, Op: Changed, AEvent: x.Doc(), BEvent: y.Doc()}, true
+	return Entry{Seq: x.Seq, Op: Changed, AEvent: doc(x), BEvent: doc(y)}, true
 }
 
 // Pair is a value on both sides; null where a side has none.

@@ -74,6 +74,9 @@ func unusable(id, version string, err error) error {
 	p := problem.New(problem.NodeConfigInvalid, "workflow %s version %s cannot be used here any more: %s", id, version, issues[0].Message).
 		With("field", issues[0].Field).With("workflowId", id).With("workflowVersion", version)
 	p.Cause = err
+	if i := issues[0]; i.Capability != "" {
+		p = p.With("requiredCapability", i.Capability).With("offendingTypeId", i.TypeID).With("nodeId", i.NodeID)
+	}
 	return p
 }
 

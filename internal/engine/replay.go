@@ -165,7 +165,7 @@ func (r *replay) command(s *run.State, cue run.Cue) (run.Command, error) {
 		e, err := r.event(cue.Seq)
 		return run.Echo{Event: e, Hold: cue.Hold}, err
 	case run.CueElapse:
-		return run.Elapse{NodeID: cue.NodeID}, nil
+		return run.Elapse{NodeID: cue.NodeID, Hold: cue.Hold}, nil
 	case run.CueMissing:
 		return run.Missing{NodeID: cue.NodeID}, nil
 	case run.CueLate:

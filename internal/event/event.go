@@ -62,6 +62,14 @@ func (e *Event) Truth() jsontext.Value {
 	return e.Payload
 }
 
+// Showing is the event with another payload, for a reader who may not see its own.
+func (e *Event) Showing(payload jsontext.Value) *Event {
+	return &Event{
+		Run: e.Run, Seq: e.Seq, Type: e.Type, NodeID: e.NodeID, Time: e.Time,
+		Causation: e.Causation, Payload: payload, Era: e.Era,
+	}
+}
+
 // Doc is the event as a RunEventDoc: the bytes every reader is sent. They are
 // made once and must not be changed.
 func (e *Event) Doc() []byte {

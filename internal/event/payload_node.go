@@ -124,6 +124,8 @@ type ResolutionX struct {
 	// Override says that an override principal released the gate alone, without
 	// the quorum it asks for.
 	Override bool `json:"override,omitzero"`
+	// Voter is whose vote it is, where whoever answered has vouched for somebody.
+	Voter string `json:"voter,omitzero"`
 	// Via is token for an answer that came with an interrupt token.
 	Via string `json:"via,omitzero"`
 	// Key and State stand in a replay for the interrupt.requested and node.suspended

@@ -57,6 +57,7 @@ type StartedX struct {
 	Configurable    jsontext.Value `json:"configurable,omitzero"`
 	ScopeID         string         `json:"scopeId,omitzero"`
 	CallbackURL     string         `json:"callbackUrl,omitzero"`
+	CallbackMajor   int            `json:"callbackMajor,omitzero"` // of the protocol it was given under; 0 is this one
 	Parent          *Parent        `json:"parent,omitzero"`
 }
 

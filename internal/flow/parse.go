@@ -18,8 +18,9 @@ type Issue struct {
 	Line    int    // line in the file, from 1; 0 if unknown
 	Message string
 
-	// Capability is set when the host lacks a capability the workflow needs.
-	Capability string
+	// Capability is set when the host lacks a capability the workflow needs, and with
+	// it the node type that needs it and the node.
+	Capability, TypeID, NodeID string
 }
 
 func (i Issue) String() string {

@@ -41,6 +41,14 @@ var gated = map[string]string{
 	"core.conformance.a2a-invoke":  "a2a",
 	"core.conformance.mcp-invoke":  "mcp",
 	"core.conformance.mock-agent":  "agents",
+
+	// Nodes of the protocol's own workflows, for models, secrets and packs.
+	"local.sample.demo.mock-ai":                "aiProviders",
+	"conformance.modelCapability.insufficient": "modelCapabilities",
+	"conformance.cost.emit":                    "providerUsage",
+	"conformance.secret.echo":                  "secrets",
+	"vendor.openwop.rust-hello.greet":          "nodePackRuntimes",
+	"vendor.openwop.misbehaving.memory-bomb":   "nodePackRuntimes",
 }
 
 type compiler struct {
@@ -250,7 +258,7 @@ func (c *compiler) nodeType(field string, s *Step) {
 	if !ok {
 		issue := Issue{Field: field + ".typeId", Message: fmt.Sprintf("unknown node type %q", id)}
 		if cap, reserved := gated[id]; reserved {
-			issue.Capability = cap
+			issue.Capability, issue.TypeID, issue.NodeID = cap, id, s.Node.ID
 			issue.Message = fmt.Sprintf("node type %q needs the capability %s, which this host does not provide", id, cap)
 		}
 		c.issues = append(c.issues, issue)

@@ -54,6 +54,27 @@ func (m member) judge(override Override) run.Judge {
 	}
 }
 
+// vouching judges a vote that the party brings for somebody else. The party must be able
+// to answer itself, and the voter must be one whom the gate lists, if it is not open to
+// everybody: what else a voter belongs to is known from nobody but him.
+func (m member) vouching(voter string, judge run.Judge) run.Judge {
+	if voter == "" {
+		return judge
+	}
+	return func(i *run.Interrupt) (run.Ground, error) {
+		g, err := judge(i)
+		if err != nil {
+			return g, err
+		}
+		g.Override = false
+		other := member{by: event.Subject{Issuer: m.by.Issuer, SubjectID: voter}}
+		if a := i.Approvers(); !a.Open() && !slices.ContainsFunc(a.Subjects, other.is) {
+			return run.Ground{}, problem.New(problem.Forbidden, "the voter is not among the approvers of this gate").With("reason", "not-an-approver")
+		}
+		return g, nil
+	}
+}
+
 // ground finds by what right the party may answer; false if by none.
 func (m member) ground(a run.Approvers) (run.Ground, bool) {
 	if a.Open() {

@@ -24,7 +24,7 @@ const (
 // added, and one that changes something must go through audited.
 var useCases = map[string]use{
 	"CancelRun": changes, "ForkRun": changes, "BulkCancel": changes, "PauseRun": changes, "ResumeRun": changes,
-	"ResolveInterrupt": changes, "ResolveByToken": changes, "IssueToken": changes, "RotateTokenKeyAs": changes,
+	"ResolveInterrupt": changes, "ResolveInterruptFor": changes, "ResolveByToken": changes, "IssueToken": changes, "RotateTokenKeyAs": changes,
 	"OperateCompensation": changes, "PutWorkflow": changes, "DeleteWorkflow": changes,
 	"RegisterWebhook": changes, "UnregisterWebhook": changes, "RotateWebhookSecret": changes, "EnableWebhook": changes,
 	"CreateKey": changes, "RevokeKey": changes, "RotateKey": changes,
@@ -33,15 +33,16 @@ var useCases = map[string]use{
 	"RotateAuditKey":   changes,
 	"CreateCredential": changes, "RotateCredential": changes, "DeleteCredential": changes, "RotateVault": changes,
 
-	"CreateRun": exempt, // the run's own log begins with who asked for it; recorded if the operator wants it
-	"Once":      exempt, // calls a use case
+	"CreateRun":  exempt, // the run's own log begins with who asked for it; recorded if the operator wants it
+	"Once":       exempt, // calls a use case
+	"OfferToken": exempt, // shows a reader what the reader may do anyway; what is answered with it is recorded
 	// Test seams: a host that mounts them is no host that people use.
 	"SeedEra2": exempt, "FireSeam": exempt, "RetryEffect": exempt, "ReceiveDelivery": exempt,
 
 	"ListKeys": reads, "Key": reads, "ListMembers": reads, "Member": reads, "ListRoles": reads, "ListTenants": reads, "Tenant": reads, "Enter": reads,
-	"About": reads, "Ancestry": reads, "DiffRun": reads, "Lineage": reads, "Seams": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
-	"InspectByToken": reads, "ListAudit": reads, "ListInterrupts": reads, "ListRuns": reads, "ListWebhooks": reads,
-	"ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
+	"About": reads, "Unprovided": reads, "Ancestry": reads, "DiffRun": reads, "DiffRunIn": reads, "Lineage": reads, "Seams": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
+	"InspectByToken": reads, "InterruptKind": reads, "ListAudit": reads, "ListInterrupts": reads, "ListRuns": reads, "ListWebhooks": reads,
+	"ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "DebugBundle": reads, "RunDetail": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
 	"Credential": reads, "ListCredentials": reads, "Webhook": reads, "Workflow": reads,
 }
 

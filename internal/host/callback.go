@@ -11,8 +11,8 @@ import (
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/token"
+	"github.com/fermata-run/fermata/internal/webhook"
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // checkCallback holds a run's callback URL against what a webhook's URL must be
@@ -32,24 +32,11 @@ func (h *Host) checkCallback(c identity.Caller, u string) error {
 	return h.allow(c, identity.ApprovalsRespond)
 }
 
-// calledBack is the body of a callback: the event, and a token for what it asks.
-// The receiver sees by asking the host with the token that the call is genuine.
-type calledBack struct {
-	DeliveryID  string         `json:"deliveryId"`
-	RunID       string         `json:"runId"`
-	WorkspaceID string         `json:"workspaceId,omitzero"`
-	Event       jsontext.Value `json:"event"`
-	NodeID      string         `json:"nodeId"`
-	InterruptID string         `json:"interruptId"`
-	Intent      string         `json:"intent"`
-	Token       string         `json:"token"`
-	ExpiresAt   string         `json:"expiresAt"`
-}
-
-// CallbackBody makes the body that tells a run's callback URL of an interrupt; nil
-// if it waits for an answer no more. The token speaks in the name of whoever started
-// the run; where that party may not answer, it shows what is asked and no more.
-func (h *Host) CallbackBody(ctx context.Context, row store.Run, e *event.Event, deliveryID string) ([]byte, error) {
+// Callback says what a run's callback URL is told of an interrupt, with a token in the
+// form of a major; nil if it waits for an answer no more. The token speaks in the name of
+// whoever started the run; where that party may not answer, it shows what is asked and no
+// more.
+func (h *Host) Callback(ctx context.Context, row store.Run, e *event.Event, major int) (*webhook.Called, error) {
 	var owner event.Owner
 	if err := json.Unmarshal(row.Owner, &owner); err != nil {
 		return nil, err
@@ -63,6 +50,9 @@ func (h *Host) CallbackBody(ctx context.Context, row store.Run, e *event.Event, 
 		return nil, nil
 	}
 	intent := token.Resolve
+	if s.Attended(i.NodeID) {
+		intent = token.Inspect
+	}
 	who, err := h.member(ctx, identity.Caller{Subject: owner.Subject})
 	if err == nil {
 		_, err = who.judge(nil)(i)
@@ -81,16 +71,19 @@ func (h *Host) CallbackBody(ctx context.Context, row store.Run, e *event.Event, 
 			return nil, nil
 		}
 	}
-	t, err := h.sign(ctx, token.Claims{
+	form := token.Sign
+	if major == 1 {
+		form = token.SignOlder
+	}
+	t, err := h.sign(ctx, form, token.Claims{
 		Run: row.ID, NodeID: i.NodeID, Interrupt: i.ID, Intent: intent, ExpiresAt: end, Subject: owner.Subject,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(calledBack{
-		DeliveryID: deliveryID, RunID: row.ID.String(), WorkspaceID: owner.Workspace, Event: e.Doc(), NodeID: i.NodeID,
-		InterruptID: i.ID.String(), Intent: intent, Token: t.Token, ExpiresAt: t.ExpiresAt,
-	}, jsontext.PreserveRawStrings(true))
+	return &webhook.Called{
+		Run: row.ID, Workspace: owner.Workspace, Event: e, NodeID: i.NodeID, Interrupt: i.ID, Intent: intent, Token: t.Token, ExpiresAt: end,
+	}, nil
 }
 
 // callbackTokenLife is for how long the token of a callback is good. Whoever is

@@ -21,6 +21,15 @@ const SeamsPath = "/host/effect-seams"
 // ProtocolVersion is the version of the protocol this host serves.
 const ProtocolVersion = "2.0"
 
+// ProtocolVersions are the versions of the protocol this host serves, the oldest
+// first (spec v2 versioning.md §1.1).
+func (h *Host) ProtocolVersions() []string {
+	if h.cfg.Older == "" {
+		return []string{ProtocolVersion}
+	}
+	return []string{h.cfg.Older, ProtocolVersion}
+}
+
 // implementation is this host's name.
 const implementation = "fermata"
 
@@ -38,8 +47,8 @@ func (h *Host) Capabilities() (doc []byte, etag string) {
 	}
 	root := map[string]any{
 		"protocolVersion":       ProtocolVersion,
-		"protocolVersions":      []string{ProtocolVersion},
-		"preferredVersion":      ProtocolVersion,
+		"protocolVersions":      h.ProtocolVersions(),
+		"preferredVersion":      h.ProtocolVersions()[0], // through an overlap the older (versioning.md §1.1)
 		"implementation":        map[string]any{"name": implementation, "version": h.cfg.Version, "vendor": implementation},
 		"engineVersion":         event.EngineVersion,
 		"eventLogSchemaVersion": event.LogEra,

@@ -37,6 +37,10 @@ type Config struct {
 
 	// SigningKeys are published in discovery.
 	SigningKeys []SigningKey
+	// Older is the version of an older major that is served beside this one, such as
+	// 1.0; empty if none is.
+	Older string
+
 	// Build tells which program runs; nil if nobody knows.
 	Build func() (Build, error)
 

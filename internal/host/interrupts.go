@@ -22,13 +22,38 @@ func (h *Host) ResolveInterrupt(ctx context.Context, c identity.Caller, id ids.R
 	return h.answer(ctx, c, id, run.Resolve{NodeID: nodeID, Value: value})
 }
 
+// ResolveInterruptFor is ResolveInterrupt with the name of whose vote it is, as the wire
+// of v1 has it. It counts for that voter if the caller may vouch for others; from anybody
+// else it is the caller's own.
+func (h *Host) ResolveInterruptFor(ctx context.Context, c identity.Caller, id ids.Run, nodeID string, value jsontext.Value, voter string) (string, error) {
+	if err := h.admit(ctx, c, identity.ApprovalsRespond, id); err != nil {
+		return "", err
+	}
+	if !c.Holds(identity.Vouch) {
+		voter = ""
+	}
+	return h.answer(ctx, c, id, run.Resolve{NodeID: nodeID, Value: value, Voter: voter})
+}
+
+// InterruptKind is the kind of what a node waits for, for whoever may answer it.
+func (h *Host) InterruptKind(ctx context.Context, c identity.Caller, id ids.Run, nodeID string) (string, error) {
+	if err := h.admit(ctx, c, identity.ApprovalsRespond, id); err != nil {
+		return "", err
+	}
+	_, i, err := h.open(ctx, id, nodeID, ids.Run{})
+	if err != nil {
+		return "", err
+	}
+	return i.Request.Kind, nil
+}
+
 // answer is the one way in which an interrupt is answered, by whatever route
 // the answer comes.
 func (h *Host) answer(ctx context.Context, by identity.Caller, id ids.Run, c run.Resolve) (string, error) {
 	if len(c.Value) == 0 {
 		return "", problem.Invalid("resumeValue", "is required")
 	}
-	d := onRun("interrupt.answer", id).with("nodeId", c.NodeID).with("via", c.Via)
+	d := onRun("interrupt.answer", id).with("nodeId", c.NodeID).with("via", c.Via).with("voter", c.Voter)
 	return audited(ctx, h, by, d, func(ctx context.Context, draft *store.Draft) (string, error) {
 		return h.answerAs(ctx, by, id, c, draft)
 	})
@@ -43,7 +68,7 @@ func (h *Host) answerAs(ctx context.Context, by identity.Caller, id ids.Run, c r
 	if err != nil {
 		return "", err
 	}
-	c.Subject, c.Judge, c.Request = by.Subject, witness(who.judge(h.cfg.Override), draft, c.Value), try.mark
+	c.Subject, c.Judge, c.Request = by.Subject, witness(who.vouching(c.Voter, who.judge(h.cfg.Override)), draft, c.Value), try.mark
 	out := h.engine.Do(ctx, id, c)
 	return out.Status, out.Err
 }

@@ -21,17 +21,18 @@ func Rules() map[string]Rule {
 		"Once":  of(""), // the operation inside has its own
 
 		"CreateRun": of(identity.RunsCreate), "ListRuns": of(identity.RunsRead), "BulkCancel": of(identity.RunsCancel),
-		"Head": reads, "Snapshot": reads, "OpenLog": reads, "Poll": reads, "Effects": reads, "Compensation": reads,
-		"DiffRun": reads, "Ancestry": reads, "Lineage": reads, "ForkRun": {Scope: identity.RunsCreate, Also: identity.RunsRead, Run: true},
+		"Head": reads, "Snapshot": reads, "RunDetail": reads, "DebugBundle": reads, "OpenLog": reads, "Poll": reads, "Effects": reads, "Compensation": reads,
+		"DiffRun": reads, "DiffRunIn": reads, "Ancestry": reads, "Lineage": reads, "ForkRun": {Scope: identity.RunsCreate, Also: identity.RunsRead, Run: true},
 		"CancelRun": cancels, "PauseRun": cancels, "ResumeRun": cancels,
 		"OperateCompensation": {Scope: identity.CompensationOperate, Run: true},
 
-		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "IssueToken": answers,
+		"ListInterrupts": of(identity.RunsRead), "ResolveInterrupt": answers, "ResolveInterruptFor": answers, "InterruptKind": answers, "IssueToken": answers,
+		"OfferToken":       reads,
 		"RotateTokenKeyAs": of(identity.HostAdmin),
 
 		"ValidateWorkflow": of(identity.ManifestRead), "PutWorkflow": of(identity.WorkflowsWrite),
 		"Workflow": of(identity.ManifestRead), "ListWorkflows": of(identity.ManifestRead), "DeleteWorkflow": of(identity.WorkflowsWrite),
-		"About": of(identity.ManifestRead), "Seams": of(identity.ManifestRead),
+		"About": of(identity.ManifestRead), "Unprovided": of(identity.RunsRead), "Seams": of(identity.ManifestRead),
 
 		"RegisterWebhook": hooks, "ListWebhooks": hooks, "Webhook": hook, "UnregisterWebhook": hook,
 		"RotateWebhookSecret": hook, "EnableWebhook": hook, "DeadLetters": hook,

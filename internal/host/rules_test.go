@@ -17,10 +17,10 @@ import (
 // uncalled are exported methods of Host that no caller's request reaches by itself:
 // what starts, runs and describes the host, and what a token has opened already.
 var uncalled = map[string]string{
-	"Now":    "the time says nothing about anybody",
-	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody",
+	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody", "ProtocolVersions": "discovery, too", "Fixtures": "discovery, too",
+	"Now":            "the time says nothing about anybody",
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Prune": "the operator, beside the host",
-	"CallbackBody": "the worker of deliveries", "RotateTokenKey": "the embedding program",
+	"Callback": "the worker of deliveries", "OfferPeriod": "part of a validator", "RotateTokenKey": "the embedding program",
 	"OpenToken": "the token is the credential", "InspectByToken": "behind OpenToken", "ResolveByToken": "behind OpenToken",
 	"FoldUpTo": "behind OpenLog", "Audit": "the host's own loop", "OpenAudit": "the host's start", "Unauthenticated": "counts who was not let in", "Ready": "whether the host works, for everybody", "RetentionDays": "discovery", "HostID": "discovery", "ServesCredentials": "what is wired", "ResolveCredential": "for nodes of a run, in its tenant",
 }

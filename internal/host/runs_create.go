@@ -32,11 +32,13 @@ type CreateRun struct {
 	ScopeID      string
 	Alone        bool // refuse if another run of the scope is active
 	CallbackURL  string
+	Major        int // of the protocol the request came by, if it is an older one: its callbacks keep its form
 	Residency    jsontext.Value
 	Mode         string
 	EvalSuiteRef string
 	AgentID      string
 	Configurable jsontext.Value
+	Written      jsontext.Value // configurable in the form of an older major, if it came so
 	Tags         []string
 	Metadata     jsontext.Value
 	Transport    string // rest if empty
@@ -84,7 +86,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if err := checkInputs(wf, r.Inputs); err != nil {
 		return Created{}, err
 	}
-	if err := checkConfigurable(wf, r.Configurable); err != nil {
+	if err := checkConfigurable(wf, r.Configurable, r.Written); err != nil {
 		return Created{}, err
 	}
 	if r.Transport == "" {
@@ -110,7 +112,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
-		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL,
+		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL, CallbackMajor: r.Major,
 	})
 	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
 		if out, done, err := h.created(ctx, try); done || err != nil {
@@ -211,7 +213,10 @@ func checkInputs(wf *flow.Workflow, inputs jsontext.Value) error {
 	return nil
 }
 
-func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
+// checkConfigurable holds the overlay against the protocol's form and the workflow's
+// own schema. A workflow may have been written with the form of an older major in
+// mind: an overlay that came in that form is held against its schema so, too.
+func checkConfigurable(wf *flow.Workflow, v, written jsontext.Value) error {
 	if len(v) == 0 {
 		return nil
 	}
@@ -221,6 +226,12 @@ func checkConfigurable(wf *flow.Workflow, v jsontext.Value) error {
 	sch := wf.ConfigurableSchema()
 	if sch == nil {
 		return nil
+	}
+	if len(written) > 0 {
+		if sch.Validate(v) == nil {
+			return nil
+		}
+		v = written
 	}
 	if bad := sch.Validate(v); bad != nil {
 		field := "configurable"

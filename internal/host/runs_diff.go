@@ -28,6 +28,11 @@ type RunDiff struct {
 // DiffRun compares two runs (spec v2 runs.md §Diff and ancestry). It reads both
 // logs in parts and holds no more than what it lists.
 func (h *Host) DiffRun(ctx context.Context, c identity.Caller, a, b ids.Run) (RunDiff, error) {
+	return h.DiffRunIn(ctx, c, a, b, (*event.Event).Doc)
+}
+
+// DiffRunIn is DiffRun for a reader who sees events in another form.
+func (h *Host) DiffRunIn(ctx context.Context, c identity.Caller, a, b ids.Run, doc diff.Doc) (RunDiff, error) {
 	for _, id := range []ids.Run{a, b} {
 		if err := h.admit(ctx, c, identity.RunsRead, id); err != nil {
 			return RunDiff{}, err
@@ -42,7 +47,7 @@ func (h *Host) DiffRun(ctx context.Context, c identity.Caller, a, b ids.Run) (Ru
 	if err != nil {
 		return RunDiff{}, err
 	}
-	r, err := diff.Logs(x.next, y.next)
+	r, err := diff.LogsIn(x.next, y.next, doc)
 	if err != nil {
 		return RunDiff{}, notFound(err)
 	}

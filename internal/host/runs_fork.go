@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ForkRun is the request of forkRun, decoded.
@@ -18,6 +19,7 @@ type ForkRun struct {
 	Mode    string
 	FromSeq *int64            // nil if it is not given
 	Options event.ForkOptions // of a branch, in place of its source's
+	Written jsontext.Value    // their configurable in the form of an older major, if it came so
 }
 
 // Forked is a fork that has come into being.
@@ -56,7 +58,7 @@ func (h *Host) ForkRun(ctx context.Context, c identity.Caller, source ids.Run, r
 			With("field", "fromSeq").With("fromSeq", seq).With("lastSequence", row.Seq)
 	}
 	f := run.Fork{Mode: r.Mode, Seq: seq}
-	if f.Options, err = h.overlay(ctx, &row, r.Options); err != nil {
+	if f.Options, err = h.overlay(ctx, &row, r.Options, r.Written); err != nil {
 		return Forked{}, err
 	}
 	id := try.run
@@ -117,7 +119,7 @@ func (r *ForkRun) check() (seq int64, err error) {
 }
 
 // overlay is a branch's own options, held to the rules of createRun.
-func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions) (*event.ForkOptions, error) {
+func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions, written jsontext.Value) (*event.ForkOptions, error) {
 	if o.IsZero() {
 		return nil, nil
 	}
@@ -129,7 +131,7 @@ func (h *Host) overlay(ctx context.Context, row *store.Run, o event.ForkOptions)
 		if err != nil {
 			return nil, err
 		}
-		if err := within("runOptionsOverlay.", checkConfigurable(wf, o.Configurable)); err != nil {
+		if err := within("runOptionsOverlay.", checkConfigurable(wf, o.Configurable, written)); err != nil {
 			return nil, err
 		}
 	}

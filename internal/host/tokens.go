@@ -58,11 +58,14 @@ func (h *Host) IssueToken(ctx context.Context, c identity.Caller, id ids.Run, no
 		}
 		life = time.Duration(r.Seconds) * time.Second
 	}
-	i, err := h.open(ctx, id, nodeID, ids.Run{})
+	s, i, err := h.open(ctx, id, nodeID, ids.Run{})
 	if err != nil {
 		return IssuedToken{}, err
 	}
 	if r.Intent == token.Resolve {
+		if s.Attended(i.NodeID) {
+			return IssuedToken{}, problem.New(problem.Forbidden, "this gate is answered with a credential; a token may only show what is asked").With("reason", "credential-required")
+		}
 		who, err := h.member(ctx, c)
 		if err != nil {
 			return IssuedToken{}, err
@@ -81,18 +84,21 @@ func (h *Host) IssueToken(ctx context.Context, c identity.Caller, id ids.Run, no
 	d := onRun("interrupt-token.issue", id).with("nodeId", nodeID).with("interruptId", i.ID.String()).
 		with("intent", r.Intent).with("expiresAt", run.Stamp(end))
 	return audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (IssuedToken, error) {
-		return h.sign(store.Unaudited(ctx), token.Claims{
+		return h.sign(store.Unaudited(ctx), token.Sign, token.Claims{
 			Run: id, NodeID: nodeID, Interrupt: i.ID, Intent: r.Intent, ExpiresAt: end, Subject: c.Subject,
 		})
 	})
 }
 
-func (h *Host) sign(ctx context.Context, c token.Claims) (IssuedToken, error) {
+// signer writes claims in the form of one major.
+type signer func(kid string, secret []byte, c token.Claims) (string, error)
+
+func (h *Host) sign(ctx context.Context, form signer, c token.Claims) (IssuedToken, error) {
 	key, err := h.keys.signing(ctx)
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	t, err := token.Sign(key.ID, key.Value, c)
+	t, err := form(key.ID, key.Value, c)
 	if err != nil {
 		return IssuedToken{}, problem.Internal(err)
 	}
@@ -103,12 +109,13 @@ func (h *Host) sign(ctx context.Context, c token.Claims) (IssuedToken, error) {
 }
 
 // open finds an interrupt that is open.
-func (h *Host) open(ctx context.Context, id ids.Run, nodeID string, interrupt ids.Run) (*run.Interrupt, error) {
+func (h *Host) open(ctx context.Context, id ids.Run, nodeID string, interrupt ids.Run) (*run.State, *run.Interrupt, error) {
 	s, err := h.state(ctx, id)
 	if err != nil {
-		return nil, notFound(err)
+		return nil, nil, notFound(err)
 	}
-	return s.Open(nodeID, interrupt)
+	i, err := s.Open(nodeID, interrupt)
+	return s, i, err
 }
 
 // Grant is what a verified token permits. Only OpenToken makes one.
@@ -157,12 +164,15 @@ func (h *Host) inTime(g Grant) error {
 // InspectByToken shows what a token's interrupt asks (spec v2 interrupt.md
 // §Resolve surfaces).
 func (h *Host) InspectByToken(ctx context.Context, g Grant) (jsontext.Value, error) {
-	i, err := h.open(ctx, g.claims.Run, g.claims.NodeID, g.claims.Interrupt)
+	_, i, err := h.open(ctx, g.claims.Run, g.claims.NodeID, g.claims.Interrupt)
 	if err != nil {
 		return nil, err
 	}
 	return event.Encode(i.Request), nil
 }
+
+// ExpiresAt is the token's end.
+func (g Grant) ExpiresAt() time.Time { return g.claims.ExpiresAt }
 
 // ResolvedByToken is what an answer by token came to.
 type ResolvedByToken struct{ RunID, NodeID, Status string }

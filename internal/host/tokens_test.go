@@ -48,7 +48,7 @@ func TestTokenExpires(t *testing.T) {
 	for _, intent := range []string{token.Resolve, token.Inspect} {
 		clk = clock.NewManual(day)
 		h.clock = clk
-		issued, err := h.sign(t.Context(), claims(intent, end))
+		issued, err := h.sign(t.Context(), token.Sign, claims(intent, end))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestTokenKeysAge(t *testing.T) {
 	h, db := keeper(t, t.TempDir(), clk)
 	issue := func() string {
 		t.Helper()
-		i, err := h.sign(t.Context(), claims(token.Resolve, clk.Now().Add(maxTokenLife)))
+		i, err := h.sign(t.Context(), token.Sign, claims(token.Resolve, clk.Now().Add(maxTokenLife)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestTokenKeysAreShared(t *testing.T) {
 	for i := range issued {
 		wg.Go(func() {
 			var err error
-			if issued[i], err = h.sign(t.Context(), claims(token.Resolve, day.Add(time.Hour))); err != nil {
+			if issued[i], err = h.sign(t.Context(), token.Sign, claims(token.Resolve, day.Add(time.Hour))); err != nil {
 				t.Error(err)
 			}
 		})
@@ -161,7 +161,7 @@ func TestTokenKeysAreShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, err := h.sign(t.Context(), claims(token.Resolve, day.Add(time.Hour)))
+		i, err := h.sign(t.Context(), token.Sign, claims(token.Resolve, day.Add(time.Hour)))
 		if u, _ := token.Parse(i.Token); err != nil || u.Kid != s.ID {
 			t.Fatalf("signed with %s after the other's rotation to %s: %v", u.Kid, s.ID, err)
 		}

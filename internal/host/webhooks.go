@@ -46,6 +46,9 @@ type RegisterWebhook struct {
 	Secret              string
 	Tags                []string
 	SignatureAlgorithms []string // nil if not given
+
+	TenantID string // if given, it must be the caller's
+	Major    int    // of the protocol, whose form deliveries keep; 0 is this one
 }
 
 // RegisteredWebhook is its answer. Secret is set only if the host made it; nothing
@@ -63,6 +66,9 @@ func (h *Host) RegisterWebhook(ctx context.Context, c identity.Caller, r Registe
 	if err := h.hooking(c); err != nil {
 		return RegisteredWebhook{}, err
 	}
+	if r.TenantID != "" && r.TenantID != c.Tenant() {
+		return RegisteredWebhook{}, problem.New(problem.Forbidden, "the credential is not of this tenant").With("field", "tenantId")
+	}
 	if err := checkWebhook(&r); err != nil {
 		return RegisteredWebhook{}, err
 	}
@@ -71,7 +77,7 @@ func (h *Host) RegisterWebhook(ctx context.Context, c identity.Caller, r Registe
 	}
 	s := store.Subscription{
 		Tenant: c.Tenant(), URL: r.URL, Events: r.Events, Tags: r.Tags, Algorithms: r.SignatureAlgorithms,
-		Secret: r.Secret, CreatedAt: h.clock.Now(),
+		Secret: r.Secret, CreatedAt: h.clock.Now(), Major: r.Major,
 	}
 	try := attemptIn(ctx)
 	if s.ID = try.run.Opaque; s.ID == "" {

@@ -26,13 +26,14 @@ type WebhookInfo struct {
 	SecretRotatedAt         string   `json:"secretRotatedAt,omitzero"`
 	PreviousSecretExpiresAt string   `json:"previousSecretExpiresAt,omitzero"`
 	CreatedAt               string   `json:"createdAt"`
+	Major                   int      `json:"major,omitzero"` // of the protocol, if it is an older one
 }
 
 func hookInfo(s *store.Subscription) WebhookInfo {
 	i := WebhookInfo{
 		WebhookID: s.Tenant + "/" + s.ID, URL: s.URL, Events: s.Events, Tags: s.Tags, SignatureAlgorithms: s.Algorithms,
 		State: "active", SecretRotatedAt: run.Stamp(s.RotatedAt), PreviousSecretExpiresAt: run.Stamp(s.PreviousUntil),
-		CreatedAt: run.Stamp(s.CreatedAt),
+		CreatedAt: run.Stamp(s.CreatedAt), Major: s.Major,
 	}
 	if len(i.SignatureAlgorithms) == 0 {
 		i.SignatureAlgorithms = webhookSchemes()[:1]

@@ -53,7 +53,7 @@ const maxIssues = 100
 // of it. A missing capability has a code of its own (spec v2 runs.md §Refusals).
 func refuse(issues flow.Issues) error {
 	list := make([]map[string]any, 0, len(issues))
-	missing := ""
+	missing, first := "", flow.Issue{}
 	for _, i := range issues[:min(len(issues), maxIssues)] {
 		m := map[string]any{"field": i.Field, "message": i.Message}
 		if i.Line > 0 {
@@ -62,14 +62,18 @@ func refuse(issues flow.Issues) error {
 		if i.Capability != "" {
 			m["requiredCapability"] = i.Capability
 			if missing == "" {
-				missing = i.Capability
+				missing, first = i.Capability, i
 			}
 		}
 		list = append(list, m)
 	}
 	if missing != "" {
-		return problem.New(problem.CapabilityRequired, "%s", issues[0].String()).
+		p := problem.New(problem.CapabilityRequired, "%s", issues[0].String()).
 			With("requiredCapability", missing).With("issues", list)
+		if first.TypeID != "" {
+			p = p.With("offendingTypeId", first.TypeID).With("nodeId", first.NodeID)
+		}
+		return p
 	}
 	return problem.Invalid(cmp.Or(issues[0].Field, "body"), "%s", issues[0].String()).With("issues", list)
 }

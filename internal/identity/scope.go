@@ -43,6 +43,11 @@ const (
 	// owner of a tenant has every right there is in it, and none over the others.
 	HostAdmin = "fermata:host:admin"
 
+	// Vouch lets whoever holds it cast the votes of others on the wire of v1, where one
+	// credential brings the answers of many people. No wildcard stands for it: a quorum
+	// is there to bind those who have every other right.
+	Vouch = "fermata:host:vouch"
+
 	allScopes  = "*"
 	hostPrefix = "fermata:host:"
 )
@@ -52,13 +57,13 @@ func Scopes() []string {
 	return []string{
 		ManifestRead, RunsCreate, RunsRead, RunsCancel, ApprovalsRespond, WebhooksManage, WorkflowsWrite, KeysRead, KeysWrite,
 		MembersRead, MembersWrite, RolesWrite, CredentialsRead, CredentialsWrite, CredentialsAdmin, VaultOperate,
-		CompensationOperate, AuditRead, AuditManage, Seams, HostAdmin,
+		CompensationOperate, AuditRead, AuditManage, Seams, HostAdmin, Vouch,
 	}
 }
 
 // hostWide are the scopes that reach beyond the tenant of who holds them. An issuer
 // vouches for a tenant: its tokens carry one only if the operator has said so.
-var hostWide = []string{AuditManage, VaultOperate, Seams, HostAdmin}
+var hostWide = []string{AuditManage, VaultOperate, Seams, HostAdmin, Vouch}
 
 // Covers reports whether a scope that is held stands for one that is wanted. A *
 // stands for any one segment, and at the end for any number of them but none. What

@@ -25,6 +25,22 @@ func ParseRun(s string) (Run, error) {
 	return Run{tenant, opaque}, nil
 }
 
+// ReadRun reads a run's id that came in over a wire: tenant-bound, in either
+// spelling, or bare if home, the tenant it stands in then, is not empty.
+func ReadRun(raw, home string) (Run, error) {
+	// This host mints no id with a ~, but another may have: such an id, percent-
+	// encoded, is read as it came when it makes no sense as a projection.
+	if s, err := Unproject(raw); err == nil {
+		if id, err := ParseRun(s); err == nil {
+			return id, nil
+		}
+	}
+	if home != "" && ValidOpaque(raw) {
+		return Run{home, raw}, nil
+	}
+	return ParseRun(raw)
+}
+
 // String is the bound form, tenant/opaque.
 func (r Run) String() string { return r.Tenant + "/" + r.Opaque }
 

@@ -26,13 +26,14 @@ type Cluster struct {
 	dir  string
 	bin  string
 	port int
+	with []string // settings, name=value
 	proc *exec.Cmd
 	gone chan struct{}
 	out  bytes.Buffer
 }
 
-// errAbsent says that the machine has no PostgreSQL.
-var errAbsent = errors.New("no PostgreSQL on this machine: install the package postgresql, or set FERMATA_TEST_POSTGRES_BIN to the folder of its programs")
+// ErrAbsent says that the machine has no PostgreSQL.
+var ErrAbsent = errors.New("no PostgreSQL on this machine: install the package postgresql, or set FERMATA_TEST_POSTGRES_BIN to the folder of its programs")
 
 // programs finds the folder that holds initdb and postgres.
 func programs() (string, error) {
@@ -49,7 +50,7 @@ func programs() (string, error) {
 	if p, err := exec.LookPath("postgres"); err == nil {
 		return filepath.Dir(p), nil
 	}
-	return "", errAbsent
+	return "", ErrAbsent
 }
 
 // servant is the user a server runs as: it refuses to run as root.
@@ -69,17 +70,26 @@ func servant() (*syscall.Credential, error) {
 	return nil, errors.New("neither a user postgres nor nobody to run a server as")
 }
 
-// start makes a cluster and waits until it answers.
-func start() (_ *Cluster, err error) {
+// forTests are the settings of a server whose data need not survive the machine: tests
+// kill processes only.
+var forTests = []string{"fsync=off", "full_page_writes=off", "max_connections=300", "shared_buffers=64MB", "deadlock_timeout=100ms"}
+
+func start() (*Cluster, error) { return Launch("", forTests...) }
+
+// Launch starts a server that belongs to no test, with its data in a new folder within
+// dir (the system's temporary one if empty), and waits until it answers. settings are
+// such as "fsync=on"; without any it is as PostgreSQL comes. Close ends it. The error is
+// ErrAbsent where the machine has none.
+func Launch(dir string, settings ...string) (_ *Cluster, err error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "fermata-pg-")
+	dir, err = os.MkdirTemp(dir, "fermata-pg-")
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin}
+	c := &Cluster{dir: dir, bin: bin, with: settings}
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -115,16 +125,17 @@ func freePort() (int, error) {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// Start starts the server and waits until it answers. What it has acknowledged need
-// not survive the machine, so it does not sync: tests kill processes only.
+// Start starts the server and waits until it answers.
 func (c *Cluster) Start() error {
 	cred, err := servant()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", strconv.Itoa(c.port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="+c.dir, "-c", "fsync=off",
-		"-c", "full_page_writes=off", "-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "deadlock_timeout=100ms")
+	args := []string{"-D", c.data(), "-p", strconv.Itoa(c.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + c.dir}
+	for _, setting := range c.with {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command(filepath.Join(c.bin, "postgres"), args...)
 	cmd.SysProcAttr = attributes(cred)
 	cmd.Dir = c.dir
 	c.out.Reset()
@@ -205,6 +216,18 @@ func (c *Cluster) Stand(sig syscall.Signal) error {
 func (c *Cluster) Close() {
 	c.Stop(syscall.SIGQUIT)
 	os.RemoveAll(c.dir) //nolint:errcheck // a folder of the system's temporary ones
+}
+
+// PID is the process that the server's others are children of.
+func (c *Cluster) PID() int { return c.proc.Process.Pid }
+
+// Version is the server's own word for what it is.
+func (c *Cluster) Version(ctx context.Context) (string, error) {
+	v, err := c.Query(ctx, "postgres", "SHOW server_version")
+	if err != nil || len(v) == 0 {
+		return "", err
+	}
+	return v[0], nil
 }
 
 // Address is where a database is found.

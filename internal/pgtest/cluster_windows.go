@@ -6,15 +6,25 @@ import (
 	"syscall"
 )
 
-var errAbsent = errors.New("servers for tests are started on Unix only")
+// ErrAbsent says that there is no PostgreSQL.
+var ErrAbsent = errors.New("servers for tests are started on Unix only")
 
 // Cluster is a running server.
 type Cluster struct{}
 
-func start() (*Cluster, error) { return nil, errAbsent }
+func start() (*Cluster, error) { return nil, ErrAbsent }
+
+// Launch starts a server.
+func Launch(string, ...string) (*Cluster, error) { return nil, ErrAbsent }
+
+// PID is the server's process.
+func (c *Cluster) PID() int { return 0 }
+
+// Version is what the server is.
+func (c *Cluster) Version(context.Context) (string, error) { return "", ErrAbsent }
 
 // Start starts the server.
-func (c *Cluster) Start() error { return errAbsent }
+func (c *Cluster) Start() error { return ErrAbsent }
 
 // Stop ends the server.
 func (c *Cluster) Stop(syscall.Signal) {}
@@ -29,7 +39,7 @@ func (c *Cluster) Close() {}
 func (c *Cluster) Address(string) string { return "" }
 
 // Exec executes a statement in a database.
-func (c *Cluster) Exec(context.Context, string, string) error { return errAbsent }
+func (c *Cluster) Exec(context.Context, string, string) error { return ErrAbsent }
 
 // Query reads the first column of what some statements answer.
-func (c *Cluster) Query(context.Context, string, string) ([]string, error) { return nil, errAbsent }
+func (c *Cluster) Query(context.Context, string, string) ([]string, error) { return nil, ErrAbsent }

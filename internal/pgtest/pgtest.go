@@ -60,7 +60,7 @@ func New(t testing.TB) *Cluster {
 func refuse(t testing.TB, err error) {
 	t.Helper()
 	switch {
-	case errors.Is(err, errAbsent) && os.Getenv("FERMATA_TEST_POSTGRES") != "required":
+	case errors.Is(err, ErrAbsent) && os.Getenv("FERMATA_TEST_POSTGRES") != "required":
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)

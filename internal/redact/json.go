@@ -117,17 +117,21 @@ func (r *Redactor) Values(tenant string, m map[string]any) map[string]any {
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
-		return map[string]any{"omitted": "the details cannot be written as JSON"}
+		return omitted("the details cannot be written as JSON")
 	}
-	clean := r.JSON(tenant, b)
-	if bytes.Equal(clean, b) {
+	return decoded(m, b, r.JSON(tenant, b))
+}
+
+// decoded is a map whose text has been cleaned, or the map itself if nothing was found.
+func decoded(m map[string]any, text, clean []byte) map[string]any {
+	if bytes.Equal(clean, text) {
 		return m
 	}
 	var out map[string]any
 	dec := json.NewDecoder(bytes.NewReader(clean))
 	dec.UseNumber()
 	if dec.Decode(&out) != nil {
-		return map[string]any{"omitted": "the details hold a secret"}
+		return omitted("the details hold a secret")
 	}
 	return out
 }

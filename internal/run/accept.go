@@ -41,7 +41,7 @@ func verdictOf(i *Interrupt, value jsontext.Value) answer {
 func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground Ground) {
 	i := n.Interrupt
 	if a.vote {
-		a = i.count(a, principal(&c.Subject))
+		a = i.count(a, c.voter())
 	}
 	bypass := a.open && a.vote && a.accept && ground.Override && i.approval().OverrideBypassesQuorum
 	if bypass {
@@ -52,9 +52,12 @@ func (t *turn) accept(step *flow.Step, n *Node, a answer, c Resolve, ground Grou
 		ResumeValue: c.Value, ResolvedBy: &c.Subject, Action: a.action,
 	}
 	ground.Override = bypass // what it was used for counts, not what it would allow
-	if ground != (Ground{}) || c.Via != "" || c.Request != "" {
+	if ground != (Ground{}) || c.Via != "" || c.Request != "" || c.Voter != "" {
 		p.X = &event.ResolutionX{
 			Eligibility: ground.Eligibility, Ref: ground.Ref, Source: ground.Source, Override: bypass, Via: c.Via, Request: c.Request,
+		}
+		if a.vote {
+			p.X.Voter = c.Voter
 		}
 	}
 	if a.open {
@@ -99,6 +102,15 @@ func (t *turn) continueAfter(step *flow.Step, n *Node) {
 	if t.err == nil && !t.s.Paused && t.s.Draining == nil {
 		t.wake(step, n)
 	}
+}
+
+// voter is who has the vote that an answer is.
+func (c *Resolve) voter() string {
+	by := c.Subject
+	if c.Voter != "" {
+		by.SubjectID = c.Voter
+	}
+	return principal(&by)
 }
 
 // count adds a vote and says whether the gate is decided by it: enough accepts,

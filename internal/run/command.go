@@ -23,6 +23,10 @@ type Start struct {
 	ScopeID      string
 	CallbackURL  string
 	Parent       *event.Parent
+
+	// CallbackMajor is the protocol's major whose form CallbackURL is told in; 0 is this
+	// one.
+	CallbackMajor int
 }
 
 // NodeResult is what an executed call decided, or how it failed. A result whose
@@ -59,6 +63,10 @@ type Resolve struct {
 	Via         string // token, or empty
 	Judge       Judge  // nil: a gate that lists its approvers stays shut
 	Request     string // hash that names the request, for its repetition; may be empty
+
+	// Voter is whose vote it is, if Subject may vouch for others; a subjectId of the same
+	// issuer.
+	Voter string
 }
 
 // Judge says whether somebody may answer an interrupt, and on what ground. It is

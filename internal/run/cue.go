@@ -52,7 +52,7 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 		return Cue{}
 	}
 	first, missing := Cue{Seq: math.MaxInt64}, Cue{}
-	echoes := map[int64]bool{}
+	awaited := map[int64]bool{}
 	for i, n := range s.Nodes {
 		if !n.Phase.active() {
 			continue
@@ -64,8 +64,8 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 		}
 		c := r.nodes[step.Node.ID].cue(n, step.Type.Pure, h)
 		c.NodeID = step.Node.ID
-		if c.Kind == CueEcho {
-			echoes[c.Seq] = true
+		if c.Kind == CueEcho || c.Kind == CueCall || c.Kind == CueElapse {
+			awaited[c.Seq] = true
 		}
 		switch {
 		case c.Kind == CueMissing && missing.Kind == NoCue:
@@ -76,7 +76,7 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 	}
 	switch {
 	case first.Kind != NoCue:
-		first.Hold = first.Kind == CueEcho && r.endsNext(first.Seq, echoes)
+		first.Hold = (first.Kind == CueEcho || first.Kind == CueElapse) && r.movesNext(first.Seq, awaited)
 		return first
 	case missing.Kind == NoCue:
 		return Cue{}
@@ -88,12 +88,24 @@ func (r *Record) Next(s *State, held func(nodeID string) Held) Cue {
 	return missing
 }
 
-// endsNext reports whether what the source said next, behind seq, is the end of another
-// node that is an echo, too. Both may have come of one command, such as a tick at which
-// the time of several was over, before anything followed from either.
-func (r *Record) endsNext(seq int64, echoes map[int64]bool) bool {
+// movesNext reports whether what the source said next, behind seq, is a move of another
+// node that the replay awaits, too. Both may have come of one command, such as a tick at
+// which the time of several was over, before anything followed from either.
+func (r *Record) movesNext(seq int64, awaited map[int64]bool) bool {
 	i := sort.Search(len(r.said), func(i int) bool { return r.said[i].seq > seq })
-	return i < len(r.said) && echoes[r.said[i].seq] && (r.said[i].typ == event.NodeFailed || r.said[i].typ == event.NodeCompleted)
+	if i == len(r.said) || !awaited[r.said[i].seq] {
+		return false
+	}
+	return moves(r.said[i].typ)
+}
+
+// moves reports whether an event of a node may have others follow from it.
+func moves(t event.Type) bool {
+	switch t {
+	case event.NodeFailed, event.NodeCompleted, event.NodeRetried, event.NodeResumed, event.NodeStarted:
+		return true
+	}
+	return false
 }
 
 // recorded reports whether the outcome of a pure node of a replay is taken from the

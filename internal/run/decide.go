@@ -140,7 +140,7 @@ func (t *turn) start(c Start) error {
 		Owner: c.Owner, Tags: c.Tags, Metadata: c.Metadata,
 		X: event.StartedX{
 			WorkflowVersion: s.wf.Def.Version, WorkflowDigest: s.wf.Digest,
-			Configurable: c.Configurable, ScopeID: c.ScopeID, CallbackURL: c.CallbackURL, Parent: c.Parent,
+			Configurable: c.Configurable, ScopeID: c.ScopeID, CallbackURL: c.CallbackURL, CallbackMajor: c.CallbackMajor, Parent: c.Parent,
 		},
 	}
 	d := event.Draft{Type: event.RunStarted, Causation: -1, Payload: event.Encode(p)}

@@ -73,7 +73,7 @@ func foldStarted(s *State, e *event.Event) error {
 	if p.X.WorkflowVersion != "" { // a log of v1 names none
 		s.WorkflowVersion = p.X.WorkflowVersion
 	}
-	s.Parent, s.CallbackURL = p.X.Parent, p.X.CallbackURL
+	s.Parent, s.CallbackURL, s.CallbackMajor = p.X.Parent, p.X.CallbackURL, p.X.CallbackMajor
 	s.StartedAt, s.Inputs = e.Time, p.Inputs
 	if s.Fork != nil {
 		s.adopt(e.Time)

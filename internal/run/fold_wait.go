@@ -58,7 +58,7 @@ func foldVote(s *State, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	if p.ResolvedBy == nil {
+	if p.ResolvedBy == nil || decided(&p) {
 		return nil
 	}
 	said := Said{By: p.ResolvedBy.SubjectID, At: e.Time, Value: p.ResumeValue}
@@ -77,7 +77,11 @@ func foldVote(s *State, e *event.Event) error {
 		n.Interrupt.say(said)
 		return nil
 	}
-	n.Interrupt.vote(principal(p.ResolvedBy), p.Action != "reject")
+	by := *p.ResolvedBy
+	if p.X != nil && p.X.Voter != "" {
+		by.SubjectID = p.X.Voter
+	}
+	n.Interrupt.vote(principal(&by), p.Action != "reject")
 	return nil
 }
 

@@ -211,8 +211,8 @@ func (t *turn) begun(c Begin) error {
 func (t *turn) doomed(events []event.Event) {
 	s := t.s
 	for i, n := range s.Nodes {
-		if len(events) > 1 {
-			break // it is a limit that ended the run
+		if len(events) > 0 {
+			break // the source's own end says it better: a limit may have ended it
 		}
 		if n.Phase != Broken || n.Error == nil {
 			continue

@@ -96,7 +96,7 @@ func (w *world) cued(cue run.Cue) run.Command {
 	case run.CueEcho:
 		return run.Echo{Event: w.source.log[cue.Seq], Hold: cue.Hold}
 	case run.CueElapse:
-		return run.Elapse{NodeID: cue.NodeID}
+		return run.Elapse{NodeID: cue.NodeID, Hold: cue.Hold}
 	case run.CueLate:
 		return run.Late{}
 	case run.CueAnswer:

@@ -17,6 +17,9 @@ type Limits struct {
 
 	// LegacyEvents says approvals and clarifications by their older types, too.
 	LegacyEvents bool
+	// OlderMajor says of them what readers of v1 look for: requests, and every answer
+	// that is recorded.
+	OlderMajor bool
 }
 
 // DefaultLimits are the ceilings of a host whose operator set none.

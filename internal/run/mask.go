@@ -18,11 +18,7 @@ const Redacted = `"[REDACTED]"`
 // reports false where the mode leaves the value as it is. An omitted value is
 // returned as nil.
 func (s *State) maskValue(v jsontext.Value) (jsontext.Value, bool) {
-	mode := "mask"
-	if c := s.wf.Def.Metadata.ComplianceConfig; c != nil && c.MaskingMode != "" {
-		mode = c.MaskingMode
-	}
-	switch mode {
+	switch s.MaskingMode() {
 	case "passthrough":
 		return v, false
 	case "omit":
@@ -87,6 +83,12 @@ func (s *State) maskInputs(inputs jsontext.Value) (jsontext.Value, bool) {
 		return inputs, false
 	}
 	return encodeObject(m), true
+}
+
+// PublicInputs are the run's inputs as the outside may see them.
+func (s *State) PublicInputs() jsontext.Value {
+	v, _ := s.maskInputs(s.Inputs)
+	return v
 }
 
 func (s *State) maskOutputs(step *flow.Step, outputs map[string]stdjson.RawMessage) jsontext.Value {

@@ -15,14 +15,17 @@ import (
 // may move a node that is not executed again.
 
 // Echo says an event of the source again, as part of a node's outcome. With Hold
-// nothing follows from it yet: the source said another end with it.
+// nothing follows from it yet: the source said a move of another node with it.
 type Echo struct {
 	Event event.Event
 	Hold  bool
 }
 
-// Elapse ends what a node of a replay waits for: a time, or a pause.
-type Elapse struct{ NodeID string }
+// Elapse ends what a node of a replay waits for: a time, or a pause. Hold is as in Echo.
+type Elapse struct {
+	NodeID string
+	Hold   bool
+}
 
 // Missing fails a node of which the source has no outcome (spec v2 replay.md
 // §Suppression, rule 3).
@@ -47,6 +50,9 @@ func (t *turn) replay(c Command) error {
 		return t.echo(&c.Event, c.Hold)
 	case Elapse:
 		t.elapse(c.NodeID)
+		if c.Hold {
+			return nil
+		}
 	case Missing:
 		if step, n, ok := t.s.node(c.NodeID); ok && n.Phase.active() {
 			t.broken(step, t.missing(step))
@@ -111,7 +117,7 @@ func (t *turn) echo(e *event.Event, hold bool) error {
 	default:
 		t.emit(d)
 	}
-	if _, last := ofOutcome(e); (last || step.Type.Pure) && !hold {
+	if (moves(e.Type) || step.Type.Pure) && !hold {
 		t.advance()
 	}
 	return nil

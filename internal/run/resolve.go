@@ -31,6 +31,9 @@ func (t *turn) resolve(c Resolve) error {
 		// Its timer has not been heard yet, but time alone has decided.
 		return problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", c.NodeID)
 	}
+	if c.Via == "token" && t.s.Attended(c.NodeID) {
+		return problem.New(problem.Forbidden, "this gate is answered with a credential, not with a token").With("reason", "credential-required")
+	}
 	ground, err := c.judge(i)
 	if err != nil {
 		return err
@@ -56,13 +59,34 @@ func (s *State) Open(nodeID string, id ids.Run) (*Interrupt, error) {
 	case !ok:
 		return nil, problem.New(problem.NotFound, "no such node in this run").With("nodeId", nodeID)
 	case s.Ended != "" || s.Closing != nil:
-		return nil, problem.New(problem.InterruptAlreadyResolved, "the run is no longer waiting").With("runStatus", s.Status())
+		p := problem.New(problem.InterruptAlreadyResolved, "the run is no longer waiting").With("runStatus", s.Status())
+		if n.Asked > 0 && n.Phase != Suspended && n.Phase != Aborted {
+			p = p.With("nodeId", nodeID) // it was answered before the run ended
+		}
+		return nil, p
 	case n.Interrupt != nil && (id.IsZero() || n.Interrupt.ID == id):
 		return n.Interrupt, nil
 	case !id.IsZero() || n.Asked > 0 && n.Phase != Idle:
 		return nil, problem.New(problem.InterruptAlreadyResolved, "the interrupt has been resolved already").With("nodeId", nodeID)
 	}
 	return nil, problem.New(problem.NotFound, "the node does not wait for an answer").With("nodeId", nodeID)
+}
+
+// attendedProfile is the profile of a gate that wants to see a credential (spec v1
+// interrupt-profiles.md §openwop-interrupt-auth-required).
+const attendedProfile = "openwop-interrupt-auth-required"
+
+// Attended reports whether a node takes answers of callers with a credential only, and
+// none by token.
+func (s *State) Attended(nodeID string) bool {
+	step, _, ok := s.node(nodeID)
+	if !ok {
+		return false
+	}
+	var c struct {
+		Profile string `json:"profile"`
+	}
+	return json.Unmarshal(step.Node.Config, &c) == nil && c.Profile == attendedProfile
 }
 
 // early reports whether an answer that no interrupt waits for is one that its
@@ -280,6 +304,10 @@ func Answers(value jsontext.Value) (map[string]jsontext.Value, bool) {
 	return nil, false
 }
 
+// CorrelationMismatch is the reason of a refusal: the event is not the one that is waited
+// for.
+const CorrelationMismatch = "correlation-mismatch"
+
 // checkCorrelation wants every correlation member back with an equal value.
 func checkCorrelation(i *Interrupt, value jsontext.Value) error {
 	var d struct {
@@ -297,7 +325,7 @@ func checkCorrelation(i *Interrupt, value jsontext.Value) error {
 	}
 	for k, want := range d.Correlation {
 		if v, ok := got[k]; !ok || !expr.Equal(v, want) {
-			return problem.Invalid("resumeValue."+k, "does not match the correlation this run waits for")
+			return problem.Invalid("resumeValue."+k, "does not match the correlation this run waits for").With("reason", CorrelationMismatch)
 		}
 	}
 	return nil

@@ -441,19 +441,24 @@ func (w *world) command(line string) error {
 	case "retry":
 		w.finish(arg, node.Result{}, node.Retry("upstream_unavailable", "%s", body))
 	case "answer":
-		// ann+group:ops+role:lead is ann, who is in ops and a lead.
+		// ann+group:ops+role:lead is ann, who is in ops and a lead; with for:eve she
+		// vouches for eve's vote, and with via:token she comes with a token.
 		party, value, _ := strings.Cut(body, " ")
 		who, belongs, _ := strings.Cut(party, "+")
-		of := identity.Membership{Source: "script"}
+		of, voter, via := identity.Membership{Source: "script"}, "", ""
 		for _, b := range strings.Split(belongs, "+") {
 			if g, ok := strings.CutPrefix(b, "group:"); ok {
 				of.Groups = append(of.Groups, g)
 			} else if r, ok := strings.CutPrefix(b, "role:"); ok {
 				of.Roles = append(of.Roles, r)
+			} else if v, ok := strings.CutPrefix(b, "for:"); ok {
+				voter = v
+			} else if v, ok := strings.CutPrefix(b, "via:"); ok {
+				via = v
 			}
 		}
 		by := owner(who).Subject
-		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: by, Judge: host.Approver(by, of, host.Override{"role:boss"})})
+		return w.decide(run.Resolve{NodeID: arg, Value: raw(value), Subject: by, Voter: voter, Via: via, Judge: host.Approver(by, of, host.Override{"role:boss"})})
 	case "advance":
 		d, err := time.ParseDuration(arg)
 		if err != nil {
@@ -500,6 +505,8 @@ func (w *world) command(line string) error {
 		w.lim.MaxPayloadBytes = len(body)
 	case "legacy": // events of the older types are wanted, too
 		w.lim.LegacyEvents = true
+	case "older": // what readers of v1 look for is wanted, too
+		w.lim.OlderMajor = true
 	case "fork": // MODE SEQ OPTIONS: from here on the script is about the fork
 		num, options, _ := strings.Cut(body, " ")
 		seq, err := strconv.ParseInt(num, 10, 64)

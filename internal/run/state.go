@@ -41,6 +41,7 @@ type State struct {
 	Metadata        jsontext.Value            `json:"metadata,omitzero"`
 	Configurable    jsontext.Value            `json:"configurable,omitzero"`
 	CallbackURL     string                    `json:"callbackUrl,omitzero"`
+	CallbackMajor   int                       `json:"callbackMajor,omitzero"` // of the protocol; 0 is this one
 	Parent          *event.Parent             `json:"parent,omitzero"`
 	Ended           string                    `json:"ended,omitzero"` // the terminal status, once there is one
 	Seq             int64                     `json:"seq"`

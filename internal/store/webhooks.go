@@ -63,6 +63,10 @@ type Subscription struct {
 	DisabledAt time.Time // zero while active
 	Reason     string    // why it was disabled; for people
 	CreatedAt  time.Time
+
+	// Major is the protocol's major under which it was registered, whose form its
+	// deliveries keep; 0 is this one.
+	Major int
 }
 
 // Check refuses a subscription that could not be found or delivered to. A
@@ -73,6 +77,8 @@ func (s *Subscription) Check() error {
 		return fmt.Errorf("subscription %s/%s: %w", s.Tenant, s.ID, ids.ErrGrammar)
 	case s.URL == "" || len(s.Events) == 0 || s.Secret == "":
 		return errors.New("a subscription needs a URL, events and a secret")
+	case s.Major < 0:
+		return errors.New("a subscription of no major")
 	}
 	return nil
 }

@@ -96,12 +96,17 @@ type Unverified struct {
 	head    string // what the MAC covers
 	payload string
 	mac     []byte
+	older   bool // in the form of v1
 }
 
-// Parse reads the grammar and nothing more.
+// Parse reads the grammar and nothing more. What does not begin as a token of this
+// major does is one of v1 (spec v2 persistence.md §Everything else).
 func Parse(s string) (Unverified, error) {
 	if len(s) > MaxLength {
 		return Unverified{}, ErrInvalid
+	}
+	if !strings.HasPrefix(s, Prefix+".") {
+		return parseOlder(s)
 	}
 	// A kid may hold dots, so the two ends are cut off from outside.
 	rest, ok := strings.CutPrefix(s, Prefix+"."+HS256+".")
@@ -130,6 +135,9 @@ func Parse(s string) (Unverified, error) {
 // Verify holds the token against a key, in constant time, and only then reads
 // what it says. Whether it has expired is the caller's to judge.
 func (u Unverified) Verify(secret []byte) (Claims, error) {
+	if u.older {
+		return u.verifyOlder(secret)
+	}
 	if len(secret) < MinSecret || !hmac.Equal(mac(secret, u.head), u.mac) {
 		return Claims{}, ErrInvalid
 	}

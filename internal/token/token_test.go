@@ -56,6 +56,81 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// A token of v1 states the same, and its key stands within.
+func TestOlderRoundTrip(t *testing.T) {
+	for _, kid := range []string{"k1", "a.b.c", LegacyKid} {
+		want := claims()
+		s, err := SignOlder(kid, secret, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(s, ".")
+		body, err := base64.RawURLEncoding.DecodeString(head)
+		if err != nil || strings.Count(s, ".") != 1 || !strings.HasPrefix(string(body), `{"runId":"run-0000000000000001","nodeId":"gate",`) {
+			t.Errorf("%s: %v", s, err)
+		}
+		u, err := Parse(s)
+		if err != nil || u.Kid != kid {
+			t.Fatalf("kid %q, %v", u.Kid, err)
+		}
+		if got, err := u.Verify(secret); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+		for i := range len(s) {
+			for _, c := range []byte{'A', 'B', '.', '-', '=', 0, '\n', s[i] ^ 1} {
+				if c == s[i] {
+					continue
+				}
+				if _, err := read(s[:i]+string(c)+s[i+1:], secret); err == nil {
+					t.Fatalf("byte %d as %q is accepted", i, c)
+				}
+			}
+			if _, err := read(s[:i], secret); err == nil {
+				t.Fatalf("cut at byte %d: accepted", i)
+			}
+		}
+		for name, key := range map[string][]byte{"another": bytes.Repeat([]byte{8}, MinSecret), "short": secret[:8], "none": nil} {
+			if _, err := read(s, key); err == nil {
+				t.Errorf("%s key verifies", name)
+			}
+		}
+	}
+}
+
+// A host of v1 named no key: such a token is held against the one called legacy. What
+// a key has signed in one form is nothing in the other.
+func TestOlderForms(t *testing.T) {
+	good := `{"runId":"run-0000000000000001","nodeId":"gate","interruptId":"aaaaaaaaaaaaaaaa","expiresAt":"2026-01-02T03:04:05.006Z",` +
+		`"intent":"resolve","subject":{"issuer":"i","subjectId":"s","tenant":"acme","lane":"api-key","kind":"user"}}`
+	forge := func(body string) string {
+		return base64.RawURLEncoding.EncodeToString([]byte(body)) + "." + base64.RawURLEncoding.EncodeToString(mac(secret, body))
+	}
+	u, err := Parse(forge(good))
+	if err != nil || u.Kid != LegacyKid {
+		t.Fatalf("kid %q, %v", u.Kid, err)
+	}
+	if c, err := u.Verify(secret); err != nil || c.Run.String() != "acme/run-0000000000000001" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	for old, bad := range map[string]string{
+		`"resolve"`: `"admin"`, `"tenant":"acme"`: `"tenant":""`, `"gate"`: `"a b"`, `"2026-01-02T03:04:05.006Z"`: `"soon"`,
+		`{"runId"`: `{"more":1,"runId"`, `"subjectId":"s"`: `"subjectId":""`, `"intent":"resolve",`: `"intent":"inspect","intent":"resolve",`,
+		`"run-0000000000000001"`: `"acme/run-0000000000000001"`, `"intent"`: `"kid":"no kid","intent"`,
+	} {
+		if _, err := read(forge(strings.Replace(good, old, bad, 1)), secret); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+	for _, body := range []string{"{}", "null", "[]", "", "\xff", good + good, "ow2.hs256.k1." + good} {
+		if _, err := read(forge(body), secret); err == nil {
+			t.Errorf("%q is accepted", body)
+		}
+	}
+	if _, err := SignOlder("", secret, claims()); err == nil {
+		t.Error("a key without a name signs")
+	}
+}
+
 // Any other string than the one that was signed is refused: each byte of it
 // counts, and so does its length.
 func TestEveryByteCounts(t *testing.T) {
@@ -156,7 +231,11 @@ func TestSignRefuses(t *testing.T) {
 // write again is accepted.
 func FuzzParse(f *testing.F) {
 	s := sign(f, "k.1", claims())
-	for _, seed := range []string{s, "", "ow2.hs256.k.p.m", "ow2.hs256..." + s, s[:40], "b3A.0123", strings.Repeat(".", 50)} {
+	older, err := SignOlder("k.1", secret, claims())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{s, "", "ow2.hs256.k.p.m", "ow2.hs256..." + s, s[:40], "b3A.0123", strings.Repeat(".", 50), older, older[:60]} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -164,7 +243,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !ValidKid(u.Kid) || u.head+"."+encoding.EncodeToString(u.mac) != in {
+		head := u.head
+		if u.older {
+			head = encoding.EncodeToString([]byte(u.head))
+		}
+		if !ValidKid(u.Kid) || head+"."+encoding.EncodeToString(u.mac) != in {
 			t.Fatalf("%q is read as something else", in)
 		}
 		c, err := u.Verify(secret)

@@ -9,8 +9,6 @@ import (
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/store"
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -21,8 +19,11 @@ const (
 	turnFor = 10 * time.Second
 )
 
-// exhausted is the reason of dead letters.
-const exhausted = "retries_exhausted"
+// Reasons of dead letters (spec v2 webhooks.md §Durability).
+const (
+	exhausted     = "retries_exhausted"
+	unprojectable = "payload_unprojectable"
+)
 
 // lane is one entry that is being delivered: events of one run for one target, in
 // their order.
@@ -122,7 +123,11 @@ func (l *lane) wants(t event.Type) bool {
 func (l *lane) attempt(ctx context.Context, e *event.Event) bool {
 	w := l.w
 	id := DeliveryID(l.d.Tenant, l.d.Target, l.d.Run, e.Seq, e.Time)
-	url, header, body, err := l.request(ctx, e, id)
+	form, ok := w.form(l.major())
+	if !ok {
+		return l.unspoken(e)
+	}
+	url, header, body, err := l.request(ctx, form, e, id)
 	if err != nil {
 		w.complain(ctx, "a delivery could not be prepared", err)
 		l.putOff(w.cfg.Policy.Backoff)
@@ -155,35 +160,45 @@ func (l *lane) attempt(ctx context.Context, e *event.Event) bool {
 	return false
 }
 
-func (l *lane) request(ctx context.Context, e *event.Event, id string) (url string, h http.Header, body []byte, err error) {
-	h = http.Header{"Content-Type": {"application/json"}}
-	if l.sub == nil {
-		h.Set("OpenWOP-Event-Type", string(e.Type))
-		body, err = l.w.cfg.Callback(ctx, l.row, e, l.d.Tenant+"/"+id)
-		return l.d.URL, h, l.w.cfg.Redact.KnownJSON(l.d.Tenant, body), err
+// major is that of the protocol in which the target is spoken to.
+func (l *lane) major() int {
+	if l.sub != nil {
+		return l.sub.Major
 	}
-	body, err = Body(&l.row, e)
-	if err == nil {
-		body = l.w.cfg.Redact.KnownJSON(l.d.Tenant, body)
-		sign(h, l.sub, id, string(e.Type), body, l.w.cfg.Clock.Now())
-	}
-	return l.sub.URL, h, body, err
+	return callbackMajor(l.d.Target)
 }
 
-// Body is the body of a delivery (spec v2 webhooks.md §Delivery): the event as
-// every reader of the run is sent it, with what is sensitive masked.
-func Body(row *store.Run, e *event.Event) ([]byte, error) {
-	var owner event.Owner
-	if err := json.Unmarshal(row.Owner, &owner); err != nil {
-		return nil, fmt.Errorf("owner of run %s: %w", row.ID, err)
+func (l *lane) request(ctx context.Context, form Form, e *event.Event, id string) (url string, h http.Header, body []byte, err error) {
+	h = http.Header{"Content-Type": {"application/json"}}
+	if agent := form.Agent(); agent != "" {
+		h.Set("User-Agent", agent)
 	}
-	b := append([]byte(nil), `{"runId":"`+e.Run.String()+`"`...)
-	if owner.Workspace != "" {
-		b = append(b, `,"workspaceId":`...)
-		b, _ = jsontext.AppendQuote(b, owner.Workspace)
+	if l.sub == nil {
+		url, body, err = l.d.URL, nil, nil
+		var c *Called
+		if c, err = l.w.cfg.Callback(ctx, l.row, e, l.major()); err == nil && c != nil {
+			c.Tenant, c.DeliveryID = l.d.Tenant, id
+			body, err = form.Callback(c)
+		}
+		h.Set("OpenWOP-Event-Type", form.EventType(e.Type))
+	} else {
+		url = l.sub.URL
+		var owner *event.Owner
+		if owner, err = ownerOf(&l.row); err == nil {
+			body, err = form.Body(owner, e)
+		}
 	}
-	b = append(append(b, `,"event":`...), e.Doc()...)
-	return append(b, '}'), nil
+	if err != nil || body == nil {
+		return url, nil, nil, err
+	}
+	body = l.w.cfg.Redact.KnownJSON(l.d.Tenant, body)
+	if l.sub != nil {
+		sign(h, l.sub, form.ID(l.sub.Tenant, l.sub.ID), id, form.EventType(e.Type), body, l.w.cfg.Clock.Now())
+	}
+	if l.w.cfg.Older != nil {
+		twins(h)
+	}
+	return url, h, body, nil
 }
 
 // done moves the entry behind an event that has been dealt with, and reports
@@ -192,14 +207,24 @@ func (l *lane) done(e *event.Event, letter *store.DeadLetter, failed ...outcome)
 	l.advanceTo(e.Seq + 1)
 	l.skip()
 	s := store.Settlement{Next: l.d.Next, DueAt: l.w.leaseEnd(), Hold: true, Failures: l.d.Failures, FailingSince: l.d.FailingSince}
-	if letter != nil {
-		if l.sub != nil {
-			s.Letters = []store.DeadLetter{*letter}
-		}
+	if letter != nil && l.sub != nil {
+		s.Letters = []store.DeadLetter{*letter}
+	}
+	if len(failed) > 0 {
 		s.DueAt, s.Hold = l.w.cfg.Clock.Now(), false
 		l.pause(&s, failed[0])
 	}
 	return l.settle(s)
+}
+
+// unspoken gives up an event for a receiver that knows only a major which this host does
+// not serve any more: in another form it would be sent something it cannot read. No
+// attempt can change that, so none is made.
+func (l *lane) unspoken(e *event.Event) bool {
+	l.w.cfg.Log.Warn("a delivery was given up: its receiver knows a major of the protocol that is not served",
+		"target", l.d.Tenant+"/"+l.d.Target, "major", l.major(), "fix", "serve that major, or have the receiver register anew")
+	letter := l.w.letter(&l.d, e, l.d.Attempts, 0, unprojectable)
+	return l.done(e, &letter)
 }
 
 // skip moves the entry over events at hand that its target does not want, so that

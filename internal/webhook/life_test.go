@@ -123,7 +123,9 @@ func TestTags(t *testing.T) {
 func TestReplayIsNotDelivered(t *testing.T) {
 	l := newLab(t)
 	l.subscribe("acme", "/a", func(s *store.Subscription) { s.Events = []string{"run.started", "interrupt.requested"} })
-	l.cfg.Callback = func(_ context.Context, row store.Run, e *event.Event, _ string) ([]byte, error) { return Body(&row, e) }
+	l.cfg.Callback = func(_ context.Context, row store.Run, e *event.Event, _ int) (*Called, error) {
+		return &Called{Run: row.ID, Event: e}, nil
+	}
 	w := l.work()
 	var want, back []string
 	for _, tc := range []struct {

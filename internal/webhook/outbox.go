@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/run"
@@ -34,7 +35,7 @@ func (o *Outbox) Fill(s *run.State, a *store.Append) {
 	for i := range events {
 		if e := &events[i]; CalledBack(e.Type) {
 			a.Queued = append(a.Queued, store.Queued{
-				Target: callbackTarget(s.ID.Opaque), URL: s.CallbackURL, First: e.Seq, Last: e.Seq, At: e.Time,
+				Target: callbackTarget(s.ID.Opaque, s.CallbackMajor), URL: s.CallbackURL, First: e.Seq, Last: e.Seq, At: e.Time,
 			})
 		}
 	}
@@ -106,9 +107,28 @@ func overlaps(wanted, tags []string) bool {
 // CalledBack reports whether a run's callback URL is told of a type.
 func CalledBack(t event.Type) bool { return t == event.InterruptRequested }
 
-// callbackTarget names the target of a run's callback URL. No subscription has
+// Targets of callback URLs, by the major of whoever gave the URL. No subscription has
 // such an id, which holds no colon.
-func callbackTarget(run string) string { return "callback:" + run }
+const (
+	callbacks      = "callback:"
+	olderCallbacks = "callback1:"
+)
+
+// callbackTarget names the target of a run's callback URL.
+func callbackTarget(run string, major int) string {
+	if major == 1 {
+		return olderCallbacks + run
+	}
+	return callbacks + run
+}
+
+// callbackMajor is the major of a target that callbackTarget has named.
+func callbackMajor(target string) int {
+	if strings.HasPrefix(target, olderCallbacks) {
+		return 1
+	}
+	return 0
+}
 
 // news is the part of a step that is news to the outside: not what a replay says
 // again, nor what any fork has inherited; a branch's own events are (spec v2

@@ -51,7 +51,9 @@ func (w *Worker) send(ctx context.Context, url string, h http.Header, body []byt
 	for name, values := range h {
 		req.Header[name] = values
 	}
-	req.Header.Set("User-Agent", w.cfg.Agent)
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", w.cfg.Agent)
+	}
 	return w.cfg.Egress.Client().Do(req)
 }
 

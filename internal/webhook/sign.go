@@ -27,7 +27,7 @@ func Standard(s *store.Subscription) bool { return slices.Contains(s.Algorithms,
 // sign puts the headers of a delivery on a request (spec v2 webhooks.md §Headers).
 // While two secrets count, the scheme v1, which has room for one signature, stays
 // with the old one.
-func sign(h http.Header, s *store.Subscription, id, typ string, body []byte, now time.Time) {
+func sign(h http.Header, s *store.Subscription, name, id, typ string, body []byte, now time.Time) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	secrets := []string{s.Secret}
 	if s.Previous != "" && now.Before(s.PreviousUntil) {
@@ -36,7 +36,7 @@ func sign(h http.Header, s *store.Subscription, id, typ string, body []byte, now
 	mac := hmac.New(sha256.New, []byte(secrets[len(secrets)-1]))
 	mac.Write([]byte(stamp + "."))
 	mac.Write(body)
-	h.Set("OpenWOP-Webhook-Id", s.Tenant+"/"+s.ID)
+	h.Set("OpenWOP-Webhook-Id", name)
 	h.Set("OpenWOP-Event-Type", typ)
 	h.Set("OpenWOP-Timestamp", stamp)
 	h.Set("OpenWOP-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))

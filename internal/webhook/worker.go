@@ -30,9 +30,11 @@ type Config struct {
 	Instance func() string
 	// Retention is how long a dead letter is kept.
 	Retention time.Duration
-	// Callback makes the body of what a run's callback URL is told of an event; nil
-	// if there is nothing to tell any more.
-	Callback func(ctx context.Context, run store.Run, e *event.Event, deliveryID string) ([]byte, error)
+	// Older is the form of v1, where that is served, too; nil where it is not.
+	Older Form
+	// Callback says what a run's callback URL is told of an event, in a major; nil if
+	// there is nothing to tell any more.
+	Callback func(ctx context.Context, run store.Run, e *event.Event, major int) (*Called, error)
 	// Redact takes secrets out of bodies; it may be nil.
 	Redact *redact.Redactor
 	// Random is a number from 0 to 1, for jitter. Nil means a random one.

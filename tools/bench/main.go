@@ -2,6 +2,7 @@
 // figure beside its floor. See docs/performance.md.
 //
 //	go run ./tools/bench [-quick] [-binary PATH] [-json FILE] [-only PART,…]
+//	go run ./tools/bench -scaling [-quick] …   # what a run costs a PostgreSQL database; see docs/scaling.md
 package main
 
 import (
@@ -29,6 +30,7 @@ func run() error {
 	dir := flag.String("dir", "", "a folder on the disk to measure; the system's temporary folder if empty")
 	file := flag.String("json", "", "a file to write the figures to")
 	only := flag.String("only", "", "parts to measure, of "+strings.Join(bench.Parts, ", ")+"; all if empty")
+	scaling := flag.Bool("scaling", false, "measure what a run costs a PostgreSQL database, in place of the rest")
 	flag.Parse()
 	o := bench.Options{Binary: *binary, Dir: *dir, Quick: *quick, Progress: os.Stderr}
 	if *only != "" {
@@ -48,7 +50,11 @@ func run() error {
 			return fmt.Errorf("build the binary: %w", err)
 		}
 	}
-	report, err := bench.Run(o)
+	measure := bench.Run
+	if *scaling {
+		measure = bench.Scaling
+	}
+	report, err := measure(o)
 	report.Table(os.Stdout)
 	if *file == "" {
 		return err

@@ -35,15 +35,15 @@ func (e *edge) cors(h http.Header, r *http.Request) bool {
 		return false
 	}
 	h.Set("Access-Control-Allow-Origin", origins[0])
-	h.Set("Access-Control-Expose-Headers", list(exposed))
+	h.Set("Access-Control-Expose-Headers", list(slices.Concat(exposed, e.Expose)))
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	return true
 }
 
 // admit answers a preflight of a granted origin.
-func admit(h http.Header, methods []string) {
+func (e *edge) admit(h http.Header, methods []string) {
 	h.Set("Access-Control-Allow-Methods", list(methods))
-	h.Set("Access-Control-Allow-Headers", list(admitted))
+	h.Set("Access-Control-Allow-Headers", list(slices.Concat(admitted, e.Admit)))
 	h.Set("Access-Control-Max-Age", preflightSeconds)
 	h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 }

@@ -16,6 +16,10 @@ type Config struct {
 	// gets no header of this kind.
 	Origins []string
 
+	// Admit and Expose are headers of an older wire, beside those of this major: of
+	// requests, and of answers.
+	Admit, Expose []string
+
 	// Hosts are names beside the loopback's own by which requests may call a host
 	// on a loopback connection: those that a proxy on this machine passes on.
 	Hosts []string
@@ -105,7 +109,7 @@ func (e *edge) options(w http.ResponseWriter, r *http.Request, allowed []string,
 	e.Stamp(h, r)
 	h.Set("Allow", list(allowed))
 	if granted && r.Header.Get("Access-Control-Request-Method") != "" {
-		admit(h, allowed)
+		e.admit(h, allowed)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

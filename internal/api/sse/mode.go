@@ -45,22 +45,24 @@ func ParseMode(s string, given bool) (Mode, error) {
 	return m, nil
 }
 
-// admits names the frame under which an event is sent; empty if it is not. In a
-// mixed mode that is the mode which admitted it, else the event's type.
-func (m Mode) admits(t event.Type) string {
+// Shows reports whether a mode that sends events shows a type on a wire.
+func (m Mode) Shows(w *Wire, t event.Type) bool { return m.admits(w, t) != "" }
+
+// admits names the frame under which an event is sent on a wire; empty if it is not.
+func (m Mode) admits(w *Wire, t event.Type) string {
 	switch {
-	case m.Updates && t.InUpdates():
-		return m.name("updates", string(t))
+	case m.Updates && w.InUpdates(t):
+		return m.name(w, "updates", w.Name(t))
 	case m.Messages && t.InMessages():
-		return m.name("messages", chunkFrame)
+		return m.name(w, "messages", chunkFrame)
 	case m.Debug:
-		return m.name("debug", string(t))
+		return m.name(w, "debug", w.Name(t))
 	}
 	return ""
 }
 
-func (m Mode) name(mode, single string) string {
-	if m.mixed {
+func (m Mode) name(w *Wire, mode, single string) string {
+	if m.mixed && w.ByMode {
 		return mode
 	}
 	return single

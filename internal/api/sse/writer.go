@@ -20,6 +20,7 @@ type Writer struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
 	mode Mode
+	wire *Wire
 	buf  []byte
 	err  error // of a frame that was sent ahead; Flush returns it
 
@@ -27,15 +28,15 @@ type Writer struct {
 	Clean func([]byte) []byte
 }
 
-// Begin answers with an event stream.
-func Begin(w http.ResponseWriter, mode Mode) (*Writer, error) {
+// Begin answers with an event stream of a wire.
+func Begin(w http.ResponseWriter, mode Mode, wire *Wire) (*Writer, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	h.Del("Content-Length")
 	w.WriteHeader(http.StatusOK)
-	s := &Writer{w: w, rc: http.NewResponseController(w), mode: mode}
+	s := &Writer{w: w, rc: http.NewResponseController(w), mode: mode, wire: wire}
 	return s, s.Comment("open")
 }
 
@@ -49,19 +50,13 @@ func (s *Writer) Comment(text string) error {
 
 // Add appends an event's frame to what Flush will send, if the mode admits it.
 func (s *Writer) Add(e *event.Event) {
-	name := s.mode.admits(e.Type)
-	if name == "" {
-		return
+	if name := s.mode.admits(s.wire, e.Type); name != "" {
+		s.frame(e.Seq, name, s.wire.data(s.mode, e))
 	}
-	data := e.Doc()
-	if s.mode.Messages && e.Type.InMessages() && !s.mode.Debug {
-		data = e.Payload
-	}
-	s.frame(e.Seq, name, data)
 }
 
 // Admits reports whether the mode shows an event.
-func (s *Writer) Admits(e *event.Event) bool { return s.mode.admits(e.Type) != "" }
+func (s *Writer) Admits(e *event.Event) bool { return s.mode.admits(s.wire, e.Type) != "" }
 
 // Batch appends one frame that holds several events. Its id is the highest
 // sequence it stands for.
@@ -69,13 +64,13 @@ func (s *Writer) Batch(events []event.Event) {
 	n := 0
 	b := []byte{'['}
 	for i := range events {
-		if s.mode.admits(events[i].Type) == "" {
+		if !s.Admits(&events[i]) {
 			continue
 		}
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		b = append(b, events[i].Doc()...)
+		b = append(b, s.wire.Doc(&events[i])...)
 	}
 	if n > 0 {
 		s.frame(events[len(events)-1].Seq, "batch", append(b, ']'))

@@ -27,7 +27,7 @@ func begin(t *testing.T, mode string) (*Writer, *httptest.ResponseRecorder) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	s, err := Begin(w, m)
+	s, err := Begin(w, m, Current)
 	if err != nil || !w.Flushed || w.Body.String() != ": open\n\n" {
 		t.Fatalf("%v, flushed %v, %q", err, w.Flushed, w.Body)
 	}
@@ -102,7 +102,7 @@ type broken struct{ *httptest.ResponseRecorder }
 func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
 func TestWriteErrorIsReported(t *testing.T) {
-	if _, err := Begin(broken{httptest.NewRecorder()}, Mode{Updates: true}); err == nil {
+	if _, err := Begin(broken{httptest.NewRecorder()}, Mode{Updates: true}, Current); err == nil {
 		t.Error("nobody is there and no error")
 	}
 }

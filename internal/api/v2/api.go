@@ -3,29 +3,24 @@ package v2
 import (
 	"log/slog"
 	"net/http"
-	"regexp"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
-	"github.com/fermata-run/fermata/internal/api/gate"
+	"github.com/fermata-run/fermata/internal/api/door"
 	"github.com/fermata-run/fermata/internal/api/openapi"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
-	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // API serves the v2 wire over a host.
 type API struct {
-	host *host.Host
-	auth identity.Authenticator
-	log  *slog.Logger
-
-	gate     *gate.Gate
-	redact   *redact.Redactor
+	host     *host.Host
+	door     *door.Door
+	log      *slog.Logger
 	resource *identity.Resource
+	versions []string
 
 	server  *api.Server
 	openapi func() ([]byte, error)
@@ -33,25 +28,18 @@ type API struct {
 
 // Config is what an API is made of.
 type Config struct {
-	Host       *host.Host
-	Auth       identity.Authenticator
-	Resource   *identity.Resource // nil for a host without lanes of tokens
-	Log        *slog.Logger
-	Redact     *redact.Redactor // may be nil
-	Version    string           // of the implementation
-	MaxCalls   int
-	MaxStreams int
-	MaxBodies  int           // bytes of large request bodies held at the same time
-	Timeout    time.Duration // of a call
-	Gate       gate.Config
+	Door     *door.Door
+	Log      *slog.Logger
+	Version  string // of the implementation
+	Capacity *api.Capacity
+	Timeout  time.Duration // of a call
 }
 
 // New makes the API. It is an http.Handler.
 func New(c Config) *API {
-	a := &API{host: c.Host, auth: c.Auth, resource: c.Resource, log: c.Log, redact: c.Redact, gate: gate.New(c.Gate)}
+	a := &API{host: c.Door.Host, door: c.Door, resource: c.Door.Resource, log: c.Log, versions: c.Door.Host.ProtocolVersions()}
 	a.server = api.NewServer(a.routes(), api.Options{
-		MaxCalls: c.MaxCalls, MaxStreams: c.MaxStreams, Log: c.Log, Version: negotiate, Challenge: a.challenge,
-		MaxBodies: c.MaxBodies, Timeout: c.Timeout,
+		Capacity: c.Capacity, Log: c.Log, Version: a.negotiate, Challenge: c.Door.Challenge, Timeout: c.Timeout,
 	})
 	a.openapi = sync.OnceValues(func() ([]byte, error) {
 		return openapi.Build(openapi.Info{Title: "fermata", Version: c.Version}, a.server.Table().Routes)
@@ -82,88 +70,30 @@ func (a *API) Stamp(h http.Header, r *http.Request) {
 // Routes is the route table, for tests that walk it.
 func (a *API) Routes() []api.Route { return a.server.Table().Routes }
 
-const versionHeader = "OpenWOP-Version"
-
-var versionGrammar = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*))?$`)
+const versionHeader = api.VersionHeader
 
 // negotiate selects the major of a request (spec v2 versioning.md §1.3): only
 // the major selects, and every protocol answer names the contract used.
-func negotiate(w http.ResponseWriter, r *http.Request, route *api.Route) error {
+func (a *API) negotiate(w http.ResponseWriter, r *http.Request, route *api.Route) error {
 	if route != nil && !route.Protocol {
 		return nil
 	}
 	w.Header().Set(versionHeader, host.ProtocolVersion)
 	v := r.Header.Get(versionHeader)
-	if v == "" {
-		return nil
-	}
-	m := versionGrammar.FindStringSubmatch(v)
-	if m == nil || m[1] != "2" {
+	if v != "" && api.Major(v) != "2" {
 		return problem.New(problem.ProtocolVersionUnsupported, "this host does not serve the protocol version %q", v).
-			With("protocolVersions", []string{host.ProtocolVersion})
+			With("protocolVersions", a.versions)
 	}
 	return nil
 }
 
 // handler is an operation of an authenticated caller.
-type handler func(w http.ResponseWriter, r *api.Request, c identity.Caller) error
+type handler = door.Handler
 
-// as authenticates before anything about the request is looked at. Behind it,
-// whatever changes something honours an Idempotency-Key.
-func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error {
-	return func(w http.ResponseWriter, r *api.Request) error {
-		c, ok := identity.FromContext(r.Context())
-		if !ok {
-			shown := strings.Join(r.Header.Values("Authorization"), ",")
-			if err := a.gate.Knock(r.Request, shown); err != nil {
-				return err
-			}
-			var err error
-			c, err = a.auth.Authenticate(r.Request)
-			if err := a.gate.Known(r.Request, shown, err); err != nil {
-				if shown != "" {
-					a.host.Unauthenticated(err)
-				}
-				return err
-			}
-			leave, err := a.gate.Enter(r, c)
-			if err != nil {
-				return err
-			}
-			defer leave()
-		}
-		c, err := a.host.Enter(r.Context(), c)
-		if err != nil {
-			return err
-		}
-		if err := r.CheckQuery(); err != nil {
-			return err
-		}
-		return a.refusal(c.Tenant(), a.serve(w, r, c, h))
-	}
-}
-
-// serve lets an operation answer an authenticated caller.
-func (a *API) serve(w http.ResponseWriter, r *api.Request, c identity.Caller, h handler) error {
-	if !r.Route.Stream && !r.Route.ShowsSecret {
-		s := &shown{ResponseWriter: w, r: a.redact, tenant: c.Tenant()}
-		defer s.flush()
-		w = s
-	}
-	if r.Route.Mutates() {
-		return a.once(w, r, c, h)
-	}
-	return h(w, r, c)
-}
+// as lets a caller in who is known (door.As).
+func (a *API) as(h handler) func(http.ResponseWriter, *api.Request) error { return a.door.As(h) }
 
 // body reads and decodes a request body; an absent one is allowed if optional.
 func (a *API) body(w http.ResponseWriter, r *api.Request, v any, optional bool) error {
-	b, err := api.ReadBody(w, r.Request, a.host.Limits().MaxBodyBytes)
-	if err != nil {
-		return err
-	}
-	if b == nil && optional {
-		return nil
-	}
-	return api.Decode(b, v)
+	return a.door.Body(w, r, v, optional)
 }

@@ -91,7 +91,7 @@ func (a *API) diffRun(w http.ResponseWriter, r *api.Request, c identity.Caller) 
 	if !given {
 		return problem.Invalid("against", "is required: the run to compare with")
 	}
-	against, err := runOf(v)
+	against, err := ids.ReadRun(v, r.Home)
 	if err != nil {
 		return problem.Invalid("against", "%v", err)
 	}
@@ -100,16 +100,6 @@ func (a *API) diffRun(w http.ResponseWriter, r *api.Request, c identity.Caller) 
 		return err
 	}
 	return api.JSON(w, http.StatusOK, out)
-}
-
-// runOf reads a run's id in either spelling.
-func runOf(v string) (ids.Run, error) {
-	if s, err := ids.Unproject(v); err == nil {
-		if id, err := ids.ParseRun(s); err == nil {
-			return id, nil
-		}
-	}
-	return ids.ParseRun(v)
 }
 
 func (a *API) getAncestry(w http.ResponseWriter, r *api.Request, c identity.Caller) error {

@@ -65,31 +65,6 @@ func (a *API) issueToken(w http.ResponseWriter, r *api.Request, c identity.Calle
 	return api.JSON(w, http.StatusCreated, t)
 }
 
-// byToken opens the token before anything else about the request is looked at:
-// it is the credential. Where it came from must not leave with a link.
-func (a *API) byToken(intent string, h func(http.ResponseWriter, *api.Request, host.Grant) error) func(http.ResponseWriter, *api.Request) error {
-	return func(w http.ResponseWriter, r *api.Request) error {
-		w.Header().Set("Referrer-Policy", "no-referrer")
-		shown := r.Params["token"]
-		if err := a.gate.Knock(r.Request, shown); err != nil {
-			return err
-		}
-		g, err := a.host.OpenToken(r.Context(), shown, intent)
-		if err := a.gate.Known(r.Request, shown, err); err != nil {
-			return err
-		}
-		leave, err := a.gate.Enter(r, g.Caller())
-		if err != nil {
-			return err
-		}
-		defer leave()
-		if err := r.CheckQuery(); err != nil {
-			return err
-		}
-		return h(w, r, g)
-	}
-}
-
 func (a *API) inspectByToken(w http.ResponseWriter, r *api.Request, g host.Grant) error {
 	v, err := a.host.InspectByToken(r.Context(), g)
 	if err != nil {
@@ -101,7 +76,7 @@ func (a *API) inspectByToken(w http.ResponseWriter, r *api.Request, g host.Grant
 // resolveByToken honours an Idempotency-Key as every answer does, in the name of
 // whom the token speaks for.
 func (a *API) resolveByToken(w http.ResponseWriter, r *api.Request, g host.Grant) error {
-	return a.once(w, r, g.Caller(), func(w http.ResponseWriter, r *api.Request, _ identity.Caller) error {
+	return a.door.Once(w, r, g.Caller(), func(w http.ResponseWriter, r *api.Request, _ identity.Caller) error {
 		return a.answerByToken(w, r, g)
 	})
 }
@@ -125,14 +100,14 @@ func (a *API) tokenRoutes() []api.Route {
 			Method: "GET", Pattern: "/interrupts/{token}", ID: "inspectInterruptByToken", Protocol: true,
 			Spec: "interrupt.md §Resolve surfaces", Summary: "See what a token's interrupt asks. The token is the credential.",
 			Returns: map[int]api.Response{200: {Description: "The interrupt's payload.", Schema: "suspend-request"}},
-			Errors:  []int{401, 403, 409, 410}, Handle: a.byToken(token.Inspect, a.inspectByToken),
+			Errors:  []int{401, 403, 409, 410}, Handle: a.door.ByToken(token.Inspect, a.inspectByToken),
 		},
 		{
 			Method: "POST", Pattern: "/interrupts/{token}", ID: "resolveInterruptByToken", Protocol: true,
 			Spec: "interrupt.md §Resolve surfaces", Summary: "Answer a token's interrupt. The token is the credential.",
 			Body:    &api.Body{Schema: "interrupt-resolve-request"},
 			Returns: map[int]api.Response{200: {Description: "The answer is durable.", Schema: "interrupt-resolve-response"}},
-			Errors:  []int{401, 403, 409, 410, 413, 415}, Handle: a.byToken(token.Resolve, a.resolveByToken),
+			Errors:  []int{401, 403, 409, 410, 413, 415}, Handle: a.door.ByToken(token.Resolve, a.resolveByToken),
 		},
 	}
 }

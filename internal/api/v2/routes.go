@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/api"
+	"github.com/fermata-run/fermata/internal/api/bundle"
+	"github.com/fermata-run/fermata/internal/api/door"
+	"github.com/fermata-run/fermata/internal/api/stream"
 	"github.com/fermata-run/fermata/internal/identity"
 )
 
@@ -88,10 +91,7 @@ func (a *API) routes() []api.Route {
 		{
 			Method: "GET", Pattern: "/runs/{runId}/events", ID: "streamRunEvents", Spec: "events.md §The events channel", Protocol: true,
 			Summary: "Follow a run's events.", Scope: identity.RunsRead, Stream: true,
-			Query: []api.Param{
-				{Name: "streamMode", Description: "What to send.", Schema: `{"type":"string","default":"updates","pattern":"^(values|(updates|messages|debug)(,(updates|messages|debug))*)$"}`},
-				{Name: "bufferMs", Description: "Gather events for this long and send them as one batch.", Schema: `{"type":"integer","minimum":0,"maximum":5000}`}},
-			Headers: []api.Param{{Name: "Last-Event-ID", Schema: text, Description: "Resume behind this sequence."}},
+			Query: stream.Query, Headers: []api.Param{stream.Resume},
 			Returns: map[int]api.Response{200: {Description: "Server-sent events until the run ends.", Schema: text, ContentType: "text/event-stream"}},
 			Errors:  []int{429}, Handle: a.as(a.streamEvents),
 		},
@@ -131,7 +131,7 @@ func (a *API) routes() []api.Route {
 	rs = append(rs, a.hostRoutes(limit, cursor)...)
 	for i := range rs {
 		if r := &rs[i]; r.Mutates() {
-			r.Headers = append(r.Headers, keyed)
+			r.Headers = append(r.Headers, door.Key.Param())
 			r.Errors = append(r.Errors, 409)
 		}
 		if r := &rs[i]; (r.Scope != "" || r.Pattern == "/interrupts/{token}") && !slices.Contains(r.Errors, 429) {
@@ -205,6 +205,11 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 				`"nodeTypeId":{"type":"string","minLength":1},"reason":{"type":"string","maxLength":4096}}}`},
 			Returns: map[int]api.Response{200: {Description: "The compensation afterwards.", Schema: "compensation-projection"}},
 			Errors:  []int{409, 413, 415}, Handle: a.as(a.operateCompensation),
+		},
+		{
+			Method: "GET", Pattern: "/host/fermata/runs/{runId}/debug-bundle", ID: "getDebugBundle", Scope: identity.RunsRead,
+			Summary: "What there is to know of a run, in one document that can be handed on.", Query: []api.Param{bundle.MaxEvents},
+			Returns: map[int]api.Response{200: {Description: "The bundle.", Schema: "debug-bundle"}}, Handle: a.as(a.getDebugBundle),
 		},
 		{
 			Method: "GET", Pattern: "/host/fermata/live", ID: "live", Summary: "The process is up.",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -47,19 +48,26 @@ const (
 // Audit implements store.Store.
 func (s *Store) Audit() store.Audit { return auditLog{s} }
 
-// place queues what puts drafts at the ends of their chains, whose heads it locks in
-// one order.
-func place(ctx context.Context, q querier, b *pgx.Batch, drafts []*store.Draft) error {
+// chainsOf lists the chains of drafts, in the order in which their heads are locked.
+func chainsOf(drafts []*store.Draft) []string {
+	out := make([]string, len(drafts))
+	for i, d := range drafts {
+		out[i] = d.Chain
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// place queues what puts drafts at the ends of their chains. Heads that are not locked
+// yet it locks, in one order.
+func place(ctx context.Context, q querier, b *pgx.Batch, drafts []*store.Draft, locked map[string]store.Head) error {
 	drafts = slices.Clone(drafts)
 	slices.SortStableFunc(drafts, func(a, b *store.Draft) int { return cmp.Compare(a.Chain, b.Chain) })
 	var h store.Head
 	for i, d := range drafts {
 		if i == 0 || drafts[i-1].Chain != d.Chain {
 			var err error
-			if _, err = q.Exec(ctx, beginChain, d.Chain); err == nil {
-				h, err = scanOne(ctx, q, scanHead, lockHead, d.Chain)
-			}
-			if err != nil {
+			if h, err = headOf(ctx, q, d.Chain, locked); err != nil {
 				return err
 			}
 		}
@@ -91,6 +99,20 @@ func isPlaced(ctx context.Context, q querier, d *store.Draft) (bool, error) {
 	var body []byte
 	found, err := one(ctx, q, selectEntry, []any{d.Chain, was.Sequence}, &body)
 	return found && bytes.Equal(body, was.Body), err
+}
+
+// headOf is a chain's head, locked; a chain without one begins.
+func headOf(ctx context.Context, q querier, chain string, locked map[string]store.Head) (h store.Head, err error) {
+	if h, ok := locked[chain]; ok {
+		return h, nil
+	}
+	h, err = scanOne(ctx, q, scanHead, lockHead, chain)
+	if errors.Is(err, store.ErrNotFound) {
+		if _, err = q.Exec(ctx, beginChain, chain); err == nil {
+			h, err = scanOne(ctx, q, scanHead, lockHead, chain)
+		}
+	}
+	return h, err
 }
 
 func scanHead(row pgx.CollectableRow) (h store.Head, err error) {

@@ -109,11 +109,7 @@ func (w workflows) Get(ctx context.Context, tenant, id, version string) (f store
 	err = w.s.read(ctx, func(q querier) error {
 		v, latest := version, false
 		if version == "" {
-			found, err := one(ctx, q, latestVersion, []any{tenant, []byte(id)}, (*raw)(&v))
-			if err == nil && !found {
-				err = store.ErrNotFound
-			}
-			if err != nil {
+			if v, err = w.latest(ctx, tenant, id); err != nil {
 				return err
 			}
 			var ok bool
@@ -131,6 +127,20 @@ func (w workflows) Get(ctx context.Context, tenant, id, version string) (f store
 		return err
 	})
 	return f, wrap("get workflow "+id, err)
+}
+
+// latest is the version that counts now.
+func (w workflows) latest(ctx context.Context, tenant, id string) (string, error) {
+	return w.s.latest.do(ctx, [2]string{tenant, id}, func(ctx context.Context) (v string, err error) {
+		err = w.s.read(ctx, func(q querier) error {
+			found, err := one(ctx, q, latestVersion, []any{tenant, []byte(id)}, (*raw)(&v))
+			if err == nil && !found {
+				err = store.ErrNotFound
+			}
+			return err
+		})
+		return v, err
+	})
 }
 
 // scanOne reads the one row of a query, or fails with ErrNotFound.

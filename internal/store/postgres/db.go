@@ -119,7 +119,7 @@ func (s *Store) once(ctx context.Context, drafts []*store.Draft, fn func(q queri
 	}
 	if err = fn(timed{tx, ctx}); err == nil && len(drafts) > 0 {
 		b := &pgx.Batch{}
-		if err = place(ctx, tx, b, drafts); err == nil {
+		if err = place(ctx, tx, b, drafts, nil); err == nil {
 			err = tx.SendBatch(ctx, b).Close()
 		}
 	}

@@ -35,10 +35,10 @@ const (
 	// What a run that is not over may still ask for stays.
 	pinned = `EXISTS (SELECT 1 FROM runs r WHERE r.tenant = e.tenant AND r.run_id = e.run_id
 		AND r.status NOT IN ('completed', 'failed', 'cancelled'))`
-	purgeEffects = `DELETE FROM effects WHERE (tenant, effect_id) IN (
-		SELECT tenant, effect_id FROM effects e WHERE expires_at <= $1 AND NOT ` + pinned + ` ORDER BY expires_at LIMIT $2)`
-	purgeAttempts = `DELETE FROM effect_attempts WHERE (tenant, run_id, n) IN (
-		SELECT tenant, run_id, n FROM effect_attempts e WHERE expires_at <= $1 AND NOT ` + pinned + ` ORDER BY expires_at LIMIT $2)`
+	oldEffects   = `SELECT tenant, effect_id FROM effects e WHERE expires_at <= $1 AND NOT ` + pinned + ` ORDER BY expires_at LIMIT $2`
+	purgeEffect  = `DELETE FROM effects WHERE expires_at <= $1 AND tenant = $2 AND effect_id = $3`
+	oldAttempts  = `SELECT tenant, run_id, n FROM effect_attempts e WHERE expires_at <= $1 AND NOT ` + pinned + ` ORDER BY expires_at LIMIT $2`
+	purgeAttempt = `DELETE FROM effect_attempts WHERE expires_at <= $1 AND tenant = $2 AND run_id = $3 AND n = $4`
 )
 
 // effectRow is an effect with the place of its last claim among the run's attempts.
@@ -196,6 +196,6 @@ func (x effects) Attempts(ctx context.Context, run ids.Run, after int64, limit i
 
 // Purge implements store.Effects.
 func (x effects) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
-	n, err := x.s.purge(ctx, now, limit, purgeEffects, purgeAttempts)
+	n, err := x.s.purge(ctx, now, limit, purging{oldEffects, purgeEffect}, purging{oldAttempts, purgeAttempt})
 	return n, wrap("purge effects", err)
 }

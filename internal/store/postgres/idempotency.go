@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // idempotency implements store.Idempotency.
@@ -27,8 +29,9 @@ const (
 
 	releaseRecord = `UPDATE idempotency SET instance = NULL` + heldRecord
 	forgetRecord  = `DELETE FROM idempotency` + heldRecord
-	purgeRecords  = `DELETE FROM idempotency WHERE (tenant, endpoint, key) IN (
-		SELECT tenant, endpoint, key FROM idempotency WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+	// What is to be purged is listed first and then deleted by its key, if it is still so.
+	oldRecords  = `SELECT tenant, endpoint, key FROM idempotency WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	purgeRecord = `DELETE FROM idempotency WHERE expires_at <= $1 AND tenant = $2 AND endpoint = $3 AND key = $4`
 )
 
 func nameOf(r *store.Record) []any { return []any{r.Tenant, []byte(r.Endpoint), r.Key} }
@@ -137,20 +140,33 @@ func (i idempotency) held(ctx context.Context, r *store.Record, is func(r *store
 
 // Purge implements store.Idempotency.
 func (i idempotency) Purge(ctx context.Context, now time.Time, limit int) (int, error) {
-	n, err := i.s.purge(ctx, now, limit, purgeRecords)
+	n, err := i.s.purge(ctx, now, limit, purging{oldRecords, purgeRecord})
 	return n, wrap("purge requests", err)
 }
 
-// purge executes statements that remove what is past its end, and adds up.
-func (s *Store) purge(ctx context.Context, now time.Time, limit int, sql ...string) (n int, err error) {
+// purging is what lists keys of rows whose time is over, and what deletes one of them.
+type purging struct{ list, drop string }
+
+// purge deletes up to limit rows of each kind whose time is over. Planned for any limit,
+// one statement for both would read whole tables.
+func (s *Store) purge(ctx context.Context, now time.Time, limit int, kinds ...purging) (n int, err error) {
 	err = s.tx(ctx, func(q querier) error {
 		n = 0
-		for _, sql := range sql {
-			gone, err := change(ctx, q, sql, now.UnixMilli(), bound(limit))
+		for _, p := range kinds {
+			old, err := list(ctx, q, func(row pgx.CollectableRow) ([]any, error) { return row.Values() }, p.list, now.UnixMilli(), bound(limit))
 			if err != nil {
 				return err
 			}
-			n += int(gone)
+			b := &pgx.Batch{}
+			for _, key := range old {
+				b.Queue(p.drop, append([]any{now.UnixMilli()}, key...)...).Exec(func(tag pgconn.CommandTag) error {
+					n += int(tag.RowsAffected())
+					return nil
+				})
+			}
+			if err := q.SendBatch(ctx, b).Close(); err != nil {
+				return err
+			}
 		}
 		return nil
 	})

@@ -173,9 +173,15 @@ func decodeLists(lists [][]byte, into ...*[]string) error {
 	return nil
 }
 
-// ByHash implements store.Keys.
+// ByHash implements store.Keys. Every request asks, so those that come with one key at
+// one moment ask together.
 func (k keys) ByHash(ctx context.Context, hash []byte) (store.Key, error) {
-	return k.find(ctx, keyByHash, full(hash))
+	key, err := k.s.byHash.do(ctx, string(hash), func(ctx context.Context) (store.Key, error) {
+		return k.find(ctx, keyByHash, full(hash))
+	})
+	key.Hash, key.OldHash = slices.Clone(key.Hash), slices.Clone(key.OldHash)
+	key.Scopes, key.Groups, key.Roles = slices.Clone(key.Scopes), slices.Clone(key.Groups), slices.Clone(key.Roles)
+	return key, err
 }
 
 // ByID implements store.Keys.

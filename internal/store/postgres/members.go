@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,12 @@ const (
 	insertRole = `INSERT INTO roles (tenant, name, scopes, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
 	updateRole = `UPDATE roles SET scopes = $3 WHERE tenant = $1 AND name = $2`
 	listRoles  = `SELECT tenant, name, scopes, created_at FROM roles WHERE tenant = $1 ORDER BY name`
-	dropRole   = `DELETE FROM roles WHERE tenant = $1 AND name = $2`
+	// Tenant, member and, if there is one, the tenant's roles: who asks takes the member's.
+	selectStanding = `SELECT t.tenant, t.name, t.state, t.created_at, t.unsettled, t.version,
+		m.id, m.issuer, m.subject, m.name, m.workspace, m.in_groups, m.has_roles, m.created_at, r.name, r.scopes, r.created_at
+		FROM tenants t LEFT JOIN members m ON m.tenant = t.tenant AND m.id = $2 LEFT JOIN roles r ON r.tenant = m.tenant
+		WHERE t.tenant = $1 ORDER BY r.name`
+	dropRole = `DELETE FROM roles WHERE tenant = $1 AND name = $2`
 )
 
 // Members implements store.Store.
@@ -132,66 +138,68 @@ func (m members) RemoveRole(ctx context.Context, tenant, name string) error {
 	return wrap("remove a role", m.drop(ctx, dropRole, tenant, name))
 }
 
-// Standing implements store.Members: one round trip, as of one moment. Nothing of it
-// is remembered: another replica may have changed it.
-func (m members) Standing(ctx context.Context, tenant, member string) (x store.Standing, err error) {
-	err = m.s.read(ctx, func(q querier) error {
-		b := &pgx.Batch{}
-		b.Queue(beginSnapshot)
-		b.Queue(selectTenant, tenant)
-		b.Queue(selectMember, tenant, member)
-		b.Queue(listRoles, tenant)
-		b.Queue(commit)
-		res := q.SendBatch(ctx, b)
-		x, err = readStanding(res)
-		if e := res.Close(); err == nil {
-			err = e
-		}
-		return err
+// Standing implements store.Members: one statement, so as of one moment. Nothing of it
+// is remembered, since another replica may change it; but those who ask for the same at
+// one moment ask together.
+func (m members) Standing(ctx context.Context, tenant, member string) (store.Standing, error) {
+	x, err := m.s.standings.do(ctx, [2]string{tenant, member}, func(ctx context.Context) (x store.Standing, err error) {
+		err = m.s.read(ctx, func(q querier) error {
+			x = store.Standing{}
+			rows, err := list(ctx, q, scanStanding, selectStanding, tenant, member)
+			if err == nil && len(rows) == 0 {
+				err = store.ErrNotFound
+			}
+			if err != nil {
+				return err
+			}
+			x.Tenant, x.Member = rows[0].Tenant, rows[0].Member
+			for _, r := range rows {
+				x.Roles = append(x.Roles, r.Roles...)
+			}
+			return nil
+		})
+		return x, err
 	})
 	if err != nil {
-		x = store.Standing{}
+		return store.Standing{}, wrap("look up a party", err)
 	}
-	return x, wrap("look up a party", err)
+	return own(x), nil
 }
 
-func readStanding(res pgx.BatchResults) (x store.Standing, err error) {
-	if _, err = res.Exec(); err != nil {
+// scanStanding reads a row with at most one role, and leaves out one that the member
+// does not have.
+func scanStanding(row pgx.CollectableRow) (x store.Standing, err error) {
+	var lists [3][]byte
+	var m store.Member
+	var role string
+	var since time.Time
+	t := &x.Tenant
+	err = row.Scan(&t.ID, (*raw)(&t.Name), &t.State, (*stamp)(&t.CreatedAt), &t.Unsettled, &t.Version,
+		(*opt)(&m.ID), (*raw)(&m.Issuer), (*raw)(&m.SubjectID), (*raw)(&m.Name), (*raw)(&m.Workspace), &lists[0], &lists[1], (*stamp)(&m.CreatedAt),
+		(*opt)(&role), &lists[2], (*stamp)(&since))
+	if err != nil || m.ID == "" {
 		return x, err
 	}
-	tenants, err := results(res, scanTenant)
-	if err != nil {
+	m.Tenant, x.Member = t.ID, &m
+	if err = decodeLists(lists[:2], &m.Groups, &m.Roles); err != nil || !slices.Contains(m.Roles, role) || lists[2] == nil {
 		return x, err
 	}
-	found, err := results(res, scanMember)
-	if err != nil {
-		return x, err
-	}
-	roles, err := results(res, scanRole)
-	if err != nil {
-		return x, err
-	}
-	if len(tenants) == 0 {
-		return x, store.ErrNotFound
-	}
-	x.Tenant = tenants[0]
-	if len(found) == 0 {
-		return x, nil
-	}
-	x.Member = &found[0]
-	for _, r := range roles {
-		if slices.Contains(x.Member.Roles, r.Name) {
-			x.Roles = append(x.Roles, r)
-		}
-	}
-	return x, nil
+	r := store.Role{Tenant: t.ID, Name: role, CreatedAt: since}
+	err = decodeLists(lists[2:], &r.Scopes)
+	x.Roles = []store.Role{r}
+	return x, err
 }
 
-// results reads the rows of the next query of a batch.
-func results[T any](res pgx.BatchResults, scan func(pgx.CollectableRow) (T, error)) ([]T, error) {
-	rows, err := res.Query()
-	if err != nil {
-		return nil, err
+// own makes a copy of what others are given, too.
+func own(x store.Standing) store.Standing {
+	if x.Member != nil {
+		m := *x.Member
+		m.Groups, m.Roles = slices.Clone(m.Groups), slices.Clone(m.Roles)
+		x.Member = &m
 	}
-	return collect(rows, scan)
+	x.Roles = slices.Clone(x.Roles)
+	for i := range x.Roles {
+		x.Roles[i].Scopes = slices.Clone(x.Roles[i].Scopes)
+	}
+	return x
 }

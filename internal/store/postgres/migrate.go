@@ -53,7 +53,7 @@ func (s *Store) ready(ctx context.Context, up bool) error {
 	case is.Version < is.Newest:
 		return fmt.Errorf("the database has schema version %d and this program needs %d: run migrate up", is.Version, is.Newest)
 	}
-	return nil
+	return unfinished(ctx, s.pool)
 }
 
 // Status reads how far the database of an address has been migrated.
@@ -85,12 +85,21 @@ func withPool(ctx context.Context, address string, fn func(p *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
+	unprepared(cfg.ConnConfig)
 	p, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	return fn(p)
+}
+
+// unprepared has a connection that is used for a moment prepare nothing, so that it
+// works behind every pooler whether the address says so or not.
+func unprepared(cfg *pgx.ConnConfig) {
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
 }
 
 func schemaOf(ctx context.Context, q querier) (Schema, error) {

@@ -131,7 +131,7 @@ func (o ownership) fromLost(ctx context.Context, q querier, living []string, lim
 		if limit > 0 && len(out) >= limit {
 			return out, false, nil
 		}
-		got, all, err := o.pick(ctx, q, lost, holder, limit, skip)
+		got, all, err := o.pick(ctx, q, fromHolder, holder, limit, skip)
 		if err != nil {
 			return nil, false, err
 		}

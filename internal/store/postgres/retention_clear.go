@@ -21,8 +21,8 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM effect_attempts WHERE tenant = $1 AND run_id = $2)`
 	clearedRun = `UPDATE expired SET pending = false` + oneRun
 
-	forgetExpired = `DELETE FROM expired WHERE (tenant, run_id) IN (
-		SELECT tenant, run_id FROM expired WHERE expired_at <= $1 AND NOT pending ORDER BY expired_at LIMIT $2)`
+	oldExpired    = `SELECT tenant, run_id FROM expired WHERE expired_at <= $1 AND NOT pending ORDER BY expired_at LIMIT $2`
+	forgetExpired = `DELETE FROM expired WHERE expired_at <= $1 AND tenant = $2 AND run_id = $3 AND NOT pending`
 )
 
 // clearing counts down what one transaction may still remove.
@@ -114,7 +114,7 @@ func (k *clearing) interrupts(ctx context.Context, id ids.Run) (done bool, err e
 
 // Forget implements store.Retention.
 func (r retention) Forget(ctx context.Context, until time.Time, limit int) (int, error) {
-	n, err := r.s.purge(ctx, until, limit, forgetExpired)
+	n, err := r.s.purge(ctx, until, limit, purging{oldExpired, forgetExpired})
 	return n, wrap("forget expired runs", err)
 }
 

@@ -80,9 +80,10 @@ var hostTables = []string{"instances", "key_hashes", "secrets", "retention_clock
 // for work, and sweeps. Each reads an index in its order and stops.
 var acrossTenants = []string{
 	"lostRuns", "dueRuns", "nextLost", "nextDue", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
-	"lostTargets", "lostEntries", "purgeRecords", "purgeEffects", "purgeAttempts", "purgeLetters", "selectPending", "forgetExpired",
+	"lostTargets", "lostEntries", "oldRecords", "oldEffects", "oldAttempts", "oldLetters", "selectPending", "oldExpired",
 	"takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged",
 	"unkeyed", "countKeys", // at the start of a host
+	"missingRights",                  // of the catalogue: what an operator asks
 	"selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant
 }
 
@@ -182,7 +183,7 @@ func TestPlans(t *testing.T) {
 		"nextLost": "runs_instance", "lostOf": "runs_instance", "nextDue": "runs_due", "dueOf": "runs_due",
 		"dueRuns": "runs_wake", "nextWake": "runs_wake", "unsettled": "runs_notify", "selectEnded": "runs_ended", "endOf": "runs_ended",
 		"nextTenant": "runs_", "dueTargets": "delivery_targets_due", "nextTarget": "delivery_targets_due",
-		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope", "countActive": "runs_status",
+		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope", "countActive": "runs_",
 		"listWorkspace": "runs_workspace", "keyByHash": "key_hashes_pkey", "keyByID": "keys_pkey", "listKeys": "keys_pkey", "keyVersion": "keys_pkey",
 		"touchKey": "keys_pkey", "dropHashes": "key_hashes_key", "unkeyed": "keys_unkeyed", "selectTenant": "tenants_pkey", "listTenants": "tenants_pkey",
 		"listUnsettled": "tenants_unsettled", "selectMember": "members_pkey", "listMembers": "members_pkey", "listRoles": "roles_pkey",

@@ -45,6 +45,11 @@ type Store struct {
 
 	definitions cache // of versions, which never change
 
+	// What every request asks.
+	byHash    together[string, store.Key]
+	standings together[[2]string, store.Standing]
+	latest    together[[2]string, string] // versions of workflows
+
 	closed   atomic.Bool
 	closing  sync.Once
 	closeErr error

@@ -21,8 +21,8 @@ type pool struct {
 }
 
 var (
-	lost = pool{lostRuns, nextLost, lostOf}
-	due  = pool{dueRuns, nextDue, dueOf}
+	fromHolder = pool{lostRuns, nextLost, lostOf}
+	due        = pool{dueRuns, nextDue, dueOf}
 )
 
 // rota remembers whose turn comes next where there are more tenants than one claim

@@ -16,7 +16,7 @@ type webhooks struct{ s *Store }
 
 const (
 	oneHook     = ` WHERE tenant = $1 AND id = $2`
-	hookColumns = `id, url, events, tags, algorithms, rotated_at, previous_until, disabled_at, reason, created_at`
+	hookColumns = `id, url, events, tags, algorithms, rotated_at, previous_until, disabled_at, reason, created_at, major`
 
 	// Whoever changes subscriptions of a tenant counts it here first; so they come one
 	// after another, and steps see that something has changed.
@@ -26,7 +26,7 @@ const (
 
 	countHooks = `SELECT count(*) FROM webhooks WHERE tenant = $1`
 	insertHook = `INSERT INTO webhooks (tenant, ` + hookColumns + `, secret, previous)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING`
 	hookTarget = `INSERT INTO delivery_targets (tenant, target, url, due_at, resume_at, failures) VALUES ($1, $2, NULL, NULL, 0, 0)
 		ON CONFLICT DO NOTHING`
 	selectHook  = `SELECT ` + hookColumns + `, secret, previous FROM webhooks` + oneHook
@@ -47,8 +47,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`
 	listLetters = `SELECT at, id, run_id, event_id, event_type, attempts, reason, last_status, expires_at FROM dead_letters
 		WHERE tenant = $1 AND webhook = $2 AND (at, id) < ($3, $4) AND expires_at > $5 ORDER BY at DESC, id DESC LIMIT $6`
-	purgeLetters = `DELETE FROM dead_letters WHERE (tenant, webhook, at, id) IN (
-		SELECT tenant, webhook, at, id FROM dead_letters WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`
+	oldLetters  = `SELECT tenant, webhook, at, id FROM dead_letters WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2`
+	purgeLetter = `DELETE FROM dead_letters WHERE expires_at <= $1 AND tenant = $2 AND webhook = $3 AND at = $4 AND id = $5`
 )
 
 func scanHook(tenant string) func(row pgx.CollectableRow) (store.Subscription, error) {
@@ -56,7 +56,7 @@ func scanHook(tenant string) func(row pgx.CollectableRow) (store.Subscription, e
 		s.Tenant = tenant
 		var lists [3][]byte
 		err = row.Scan(&s.ID, (*raw)(&s.URL), &lists[0], &lists[1], &lists[2], (*stamp)(&s.RotatedAt), (*stamp)(&s.PreviousUntil),
-			(*stamp)(&s.DisabledAt), (*raw)(&s.Reason), (*stamp)(&s.CreatedAt), (*raw)(&s.Secret), (*raw)(&s.Previous))
+			(*stamp)(&s.DisabledAt), (*raw)(&s.Reason), (*stamp)(&s.CreatedAt), &s.Major, (*raw)(&s.Secret), (*raw)(&s.Previous))
 		for i, into := range []*[]string{&s.Events, &s.Tags, &s.Algorithms} {
 			if err == nil && lists[i] != nil {
 				if err = json.Unmarshal(lists[i], into); err != nil {
@@ -94,7 +94,7 @@ func (w webhooks) Add(ctx context.Context, s store.Subscription, most int) error
 			return err
 		}
 		n, err := change(ctx, q, insertHook, s.Tenant, s.ID, []byte(s.URL), names(s.Events), names(s.Tags), names(s.Algorithms),
-			millis(s.RotatedAt), millis(s.PreviousUntil), millis(s.DisabledAt), []byte(s.Reason), millis(s.CreatedAt),
+			millis(s.RotatedAt), millis(s.PreviousUntil), millis(s.DisabledAt), []byte(s.Reason), millis(s.CreatedAt), s.Major,
 			[]byte(s.Secret), []byte(s.Previous))
 		switch {
 		case err != nil:
@@ -202,6 +202,6 @@ func (w webhooks) DeadLetters(ctx context.Context, x store.DeadLetterQuery) (out
 
 // PurgeDeadLetters implements store.Webhooks.
 func (w webhooks) PurgeDeadLetters(ctx context.Context, now time.Time, limit int) (int, error) {
-	n, err := w.s.purge(ctx, now, limit, purgeLetters)
+	n, err := w.s.purge(ctx, now, limit, purging{oldLetters, purgeLetter})
 	return n, wrap("purge dead letters", err)
 }

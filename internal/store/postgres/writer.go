@@ -236,8 +236,9 @@ type writing struct {
 	s     *Store
 	q     *pgx.Conn
 	batch []*request
-	turns map[string]int64 // of the subscriptions of tenants
-	out   []queued         // what the steps send
+	turns map[string]int64      // of the subscriptions of tenants
+	out   []queued              // what the steps send
+	heads map[string]store.Head // of the audit chains that entries go to, locked
 }
 
 // rows begins the transaction and changes the rows of runs.
@@ -255,8 +256,20 @@ func (t *writing) rows(ctx context.Context) error {
 	for _, o := range ops {
 		o.queue(b)
 	}
+	// After all rows, as every step has it: nobody waits for a row with a head in hand.
+	var drafts []*store.Draft
+	for _, r := range t.batch {
+		drafts = append(drafts, r.drafts...)
+	}
+	chains := chainsOf(drafts)
+	for _, chain := range chains {
+		b.Queue(lockHead, chain)
+	}
 	res := t.q.SendBatch(ctx, b)
 	err := t.readRows(res, tenants, len(turns), ops)
+	if err == nil {
+		err = t.readHeads(res, chains)
+	}
 	if e := res.Close(); err == nil {
 		err = e
 	}
@@ -299,6 +312,25 @@ func (t *writing) readRows(res pgx.BatchResults, tenants []string, turns int, op
 	return nil
 }
 
+// readHeads keeps the heads of the chains that have one.
+func (t *writing) readHeads(res pgx.BatchResults, chains []string) error {
+	t.heads = make(map[string]store.Head, len(chains))
+	for _, chain := range chains {
+		rows, err := res.Query()
+		if err != nil {
+			return err
+		}
+		got, err := collect(rows, scanHead)
+		if err != nil {
+			return err
+		}
+		if len(got) > 0 {
+			t.heads[chain] = got[0]
+		}
+	}
+	return nil
+}
+
 // rest writes everything else and commits.
 func (t *writing) rest(ctx context.Context) (committing bool, err error) {
 	b := &pgx.Batch{}
@@ -314,7 +346,7 @@ func (t *writing) rest(ctx context.Context) (committing bool, err error) {
 		}
 	}
 	if len(drafts) > 0 {
-		if err := place(ctx, t.q, b, drafts); err != nil {
+		if err := place(ctx, t.q, b, drafts, t.heads); err != nil {
 			return false, err
 		}
 	}

@@ -27,6 +27,9 @@ func prepare(path string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
+	if err := leftUnfinished(path); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, errors.Join(err, unlock())

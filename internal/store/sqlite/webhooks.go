@@ -18,11 +18,11 @@ func (s *Store) Webhooks() store.Webhooks { return webhooks{s} }
 
 const (
 	oneHook     = ` WHERE tenant = ? AND id = ?`
-	hookColumns = `id, url, events, tags, algorithms, rotated_at, previous_until, disabled_at, reason, created_at`
+	hookColumns = `id, url, events, tags, algorithms, rotated_at, previous_until, disabled_at, reason, created_at, major`
 
 	countHooks = `SELECT count(*) FROM webhooks WHERE tenant = ?`
 	insertHook = `INSERT INTO webhooks (tenant, ` + hookColumns + `, secret, previous)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING`
 	hookTarget = `INSERT INTO delivery_targets (tenant, target, url, due_at, resume_at, failures) VALUES (?,?,NULL,NULL,0,0)
 		ON CONFLICT DO NOTHING`
 	selectHook  = `SELECT ` + hookColumns + `, secret, previous FROM webhooks` + oneHook
@@ -52,6 +52,7 @@ func scanHook(r *row, tenant string) (store.Subscription, error) {
 	s.RotatedAt, s.PreviousUntil, s.DisabledAt = r.time(), r.time(), r.time()
 	s.Reason = r.text()
 	s.CreatedAt = r.time()
+	s.Major = int(r.int())
 	return s, nil
 }
 
@@ -86,7 +87,7 @@ func (w webhooks) Add(ctx context.Context, s store.Subscription, most int) error
 		}
 		w.s.hooks.changed(s.Tenant)
 		err = c.prep(insertHook).text(s.Tenant).text(s.ID).text(s.URL).strings(s.Events).strings(s.Tags).strings(s.Algorithms).
-			time(s.RotatedAt).time(s.PreviousUntil).time(s.DisabledAt).text(s.Reason).time(s.CreatedAt).
+			time(s.RotatedAt).time(s.PreviousUntil).time(s.DisabledAt).text(s.Reason).time(s.CreatedAt).int(int64(s.Major)).
 			text(s.Secret).text(s.Previous).run()
 		if err == nil {
 			err = c.prep(hookTarget).text(s.Tenant).text(s.ID).run()

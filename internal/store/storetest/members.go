@@ -163,7 +163,8 @@ func workspaceList(e *env) {
 			same(e, "runs", strings.Join(got, " "), strings.Join(want, " "))
 		}
 	}
-	for _, q := range []store.ListQuery{{Status: "completed"}, {WorkflowID: "x"}, {Workspace: "asia"}} {
+	none := []store.ListQuery{{Status: "completed"}, {Status: "completed", WorkflowID: "w"}, {WorkflowID: "x"}, {Status: "running", WorkflowID: "x"}, {Workspace: "asia"}}
+	for _, q := range none {
 		q.Tenant = "acme"
 		if q.Workspace == "" {
 			q.Workspace = "eu"
@@ -171,5 +172,20 @@ func workspaceList(e *env) {
 		rows, err := e.s.Runs().List(e.ctx, q)
 		e.ok(err)
 		same(e, "runs", len(rows), 0)
+	}
+	done := store.Run{ID: e.id("acme"), WorkflowID: "w", WorkflowVersion: "1", Status: "completed", CreatedAt: e.now, CompletedAt: e.now, Workspace: "eu"}
+	e.ok(e.s.Runs().Append(e.ctx, &store.Append{Create: true, Row: done, Events: []event.Event{{Type: event.RunStarted, Run: done.ID, Time: e.now, Payload: []byte("{}")}}}))
+	for n, queries := range map[int][]store.ListQuery{
+		0: {{Status: "completed", WorkflowID: "x"}, {Status: "failed", WorkflowID: "w"}},
+		1: {{Status: "completed"}, {Status: "completed", WorkflowID: "w"}},
+		2: {{Status: "running"}, {Status: "running", WorkflowID: "w"}},
+		3: {{}, {WorkflowID: "w"}},
+	} {
+		for _, q := range queries {
+			q.Tenant, q.Workspace = "acme", "eu"
+			rows, err := e.s.Runs().List(e.ctx, q)
+			e.ok(err)
+			same(e, "runs beside one that is over", len(rows), n)
+		}
 	}
 }

@@ -34,6 +34,7 @@ func (e *env) got(want store.Subscription) {
 // subscriptions: what is written is read, by its tenant, and lists hold no secret.
 func subscriptions(e *env) {
 	a, b, other := e.hook("acme"), e.hook("acme"), e.hook("other")
+	b.Major = 1
 	b.Tags, b.Algorithms = []string{"x", "\"ü"}, []string{"v1", "standard-webhooks-1"}
 	for _, s := range []store.Subscription{a, b, other} {
 		e.ok(e.s.Webhooks().Add(e.ctx, s, 2))

@@ -59,11 +59,14 @@ CREATE INDEX runs_instance ON runs (instance, tenant)
     AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
 CREATE INDEX runs_status ON runs (tenant, status, run_id) WHERE status <> 'completed';
 CREATE INDEX runs_workflow ON runs (tenant, workflow, run_id);
+CREATE INDEX runs_workflow_status ON runs (tenant, workflow, status, run_id) WHERE status <> 'completed';
 CREATE INDEX runs_parent ON runs (parent_tenant, parent_id, run_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX runs_scope ON runs (tenant, scope)
     WHERE scope IS NOT NULL AND status NOT IN ('completed', 'failed', 'cancelled');
 CREATE INDEX runs_notify ON runs (run_id) WHERE notify;
 CREATE INDEX runs_workspace ON runs (tenant, workspace, run_id) WHERE workspace IS NOT NULL;
+CREATE INDEX runs_workspace_status ON runs (tenant, workspace, status, run_id)
+    WHERE workspace IS NOT NULL AND status <> 'completed';
 CREATE INDEX runs_ended ON runs (tenant, completed_at, run_id) WHERE completed_at IS NOT NULL;
 
 -- Whoever wants a scope alone changes its row here first, so that of two who want
@@ -309,6 +312,7 @@ CREATE TABLE webhooks (
     disabled_at    bigint,
     reason         bytea NOT NULL,
     created_at     bigint,
+    major          integer NOT NULL, -- of the protocol it was registered under; 0 is this one
     PRIMARY KEY (tenant, id)
 );
 

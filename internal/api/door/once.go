@@ -1,4 +1,4 @@
-package v2
+package door
 
 import (
 	"bytes"
@@ -14,41 +14,53 @@ import (
 	"github.com/fermata-run/fermata/internal/store"
 )
 
-// The grammar of a key (spec v2 idempotency.md §Layer 1). Whether it was drawn at
-// random cannot be seen from it.
-const keyForm = `^[A-Za-z0-9._~-]{22,128}$`
+// KeyForm is the grammar of an Idempotency-Key, and its words.
+type KeyForm struct {
+	Pattern string // a regular expression
+	Says    string
 
-var keyGrammar = regexp.MustCompile(keyForm)
-
-// keyed documents the header on every operation that honours it.
-var keyed = api.Param{
-	Name:        api.KeyHeader,
-	Description: "Names this request, so that sending it again does nothing twice. At least 128 random bits.",
-	Schema:      `{"type":"string","pattern":"` + keyForm + `"}`,
+	compiled *regexp.Regexp
 }
 
-// once lets an operation that changes something happen at most once for the
+// NewKeyForm makes a form.
+func NewKeyForm(pattern, says string) KeyForm {
+	return KeyForm{pattern, says, regexp.MustCompile(pattern)}
+}
+
+// Key is the form of this major (spec v2 idempotency.md §Layer 1). Whether a key was
+// drawn at random cannot be seen from it.
+var Key = NewKeyForm(`^[A-Za-z0-9._~-]{22,128}$`, "want one Idempotency-Key of 22 to 128 of A-Z a-z 0-9 . _ ~ -")
+
+// Param documents the header on every operation that honours it.
+func (k *KeyForm) Param() api.Param {
+	return api.Param{
+		Name:        api.KeyHeader,
+		Description: "Names this request, so that sending it again does nothing twice. At least 128 random bits.",
+		Schema:      `{"type":"string","pattern":"` + k.Pattern + `"}`,
+	}
+}
+
+// Once lets an operation that changes something happen at most once for the
 // caller's key. Without a key, every request is one of its own.
-func (a *API) once(w http.ResponseWriter, r *api.Request, c identity.Caller, h handler) error {
+func (d *Door) Once(w http.ResponseWriter, r *api.Request, c identity.Caller, h Handler) error {
 	values := r.Header.Values(api.KeyHeader)
 	if len(values) == 0 {
 		return h(w, r, c)
 	}
-	if len(values) > 1 || !keyGrammar.MatchString(values[0]) {
-		return problem.New(problem.IdempotencyKeyInvalid, "want one Idempotency-Key of 22 to 128 of A-Z a-z 0-9 . _ ~ -").
-			With("header", api.KeyHeader)
+	if len(values) > 1 || !d.Key.compiled.MatchString(values[0]) {
+		return problem.New(problem.IdempotencyKeyInvalid, "%s", d.Key.Says).With("header", api.KeyHeader)
 	}
 	var body []byte
 	if r.Route.Body != nil {
 		// What cannot be read has no digest, and nothing comes of it.
 		var err error
-		if body, err = api.ReadBody(w, r.Request, a.host.Limits().MaxBodyBytes); err != nil {
+		if body, err = api.ReadBody(w, r.Request, d.Host.Limits().MaxBodyBytes); err != nil {
 			return err
 		}
 	}
 	k := host.Keyed{Scope: r.Route.Scope, Endpoint: r.Endpoint(), Key: values[0], Digest: r.Digest(body, who(r, c)...)}
-	out, replayed, err := a.host.Once(r.Context(), c, k, func(ctx context.Context) (store.Outcome, error) {
-		return a.record(ctx, r, c, body, h)
+	out, replayed, err := d.Host.Once(r.Context(), c, k, func(ctx context.Context) (store.Outcome, error) {
+		return d.record(ctx, r, c, body, h)
 	})
 	if err != nil {
 		return err
@@ -70,7 +82,7 @@ func who(r *api.Request, c identity.Caller) []string {
 
 // record calls a handler with a body that has been read already, and takes its
 // answer down. A refusal is taken down as the envelope it is answered with.
-func (a *API) record(ctx context.Context, r *api.Request, c identity.Caller, body []byte, h handler) (store.Outcome, error) {
+func (d *Door) record(ctx context.Context, r *api.Request, c identity.Caller, body []byte, h Handler) (store.Outcome, error) {
 	again := *r
 	again.Request = r.WithContext(ctx)
 	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -79,8 +91,8 @@ func (a *API) record(ctx context.Context, r *api.Request, c identity.Caller, bod
 	if refused != nil {
 		rec = api.NewRecorder()
 		e := problem.From(refused)
-		a.challenge(rec.Header(), r.Request, e)
-		api.Fail(rec, e)
+		d.Challenge(rec.Header(), r.Request, e)
+		api.Refuse(rec, e, d.Wording(e))
 	}
 	out, err := rec.Outcome()
 	if err != nil {

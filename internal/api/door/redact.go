@@ -1,11 +1,9 @@
-package v2
+package door
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 
-	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/redact"
 )
 
@@ -45,14 +43,13 @@ func (s *shown) flush() {
 // Unwrap lets http.ResponseController reach the real writer.
 func (s *shown) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// refusal takes secrets out of what a caller is told of an error. The cause is for
-// the log, which has a redactor of its own.
-func (a *API) refusal(tenant string, err error) error {
-	var p *problem.Error
-	if a.redact == nil || !errors.As(err, &p) {
-		return err
-	}
-	clean := *p
-	clean.Message, clean.Details = a.redact.Text(tenant, p.Message), a.redact.Values(tenant, p.Details)
-	return &clean
+// Shown is a writer of one answer that takes a tenant's secrets out of it, for
+// operations that stay open: those that do not have one already.
+func (d *Door) Shown(w http.ResponseWriter, tenant string) http.ResponseWriter {
+	return &shown{ResponseWriter: w, r: d.Redact, tenant: tenant}
+}
+
+// Clean takes a tenant's secrets out of a piece of JSON.
+func (d *Door) Clean(tenant string) func([]byte) []byte {
+	return func(b []byte) []byte { return d.Redact.KnownJSON(tenant, b) }
 }

@@ -1,4 +1,4 @@
-package v2
+package stream
 
 import (
 	"net/http/httptest"
@@ -17,7 +17,7 @@ func FuzzLastEventID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header["Last-Event-Id"] = []string{s}
-		after, resumed, err := lastEventID(&api.Request{Request: r})
+		after, resumed, err := LastEventID(&api.Request{Request: r})
 		digits := s != "" && strings.Trim(s, "0123456789") == ""
 		switch {
 		case err != nil:

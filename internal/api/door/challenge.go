@@ -1,23 +1,22 @@
-package v2
+package door
 
 import (
 	"net/http"
 	"strings"
 
-	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
 )
 
-// challenge adds WWW-Authenticate to a refusal that is a 401 or 403 already (spec
+// Challenge adds WWW-Authenticate to a refusal that is a 401 or 403 already (spec
 // v2 identity.md §2.5). It never changes a status, and it says of a resource
 // nothing at all: insufficient_scope goes out only where a scope is what the
 // credential lacks, which was decided before any resource was looked at.
-func (a *API) challenge(h http.Header, r *http.Request, e *problem.Error) {
-	if a.resource == nil {
+func (d *Door) Challenge(h http.Header, r *http.Request, e *problem.Error) {
+	if d.Resource == nil {
 		return
 	}
-	at := `Bearer resource_metadata="` + a.resource.URL() + `"`
+	at := `Bearer resource_metadata="` + d.Resource.URL() + `"`
 	switch status := e.Status(); {
 	case status == http.StatusUnauthorized && (identity.Presented(r) || e.Code != problem.Unauthenticated):
 		h.Set("WWW-Authenticate", at+`, error="invalid_token"`)
@@ -38,21 +37,4 @@ func lacking(e *problem.Error) string {
 		return ""
 	}
 	return scope
-}
-
-// resourceRoutes are the host's description of itself as a protected resource, on
-// hosts that take tokens.
-func (a *API) resourceRoutes() []api.Route {
-	if a.resource == nil {
-		return nil
-	}
-	return []api.Route{{
-		Method: "GET", Pattern: a.resource.Path(), ID: "getProtectedResourceMetadata", Spec: "identity.md §2.5",
-		Summary: "Which authorization servers this host trusts (RFC 9728).",
-		Returns: map[int]api.Response{200: {Description: "The metadata.", Schema: `{"type":"object"}`}},
-		Handle: func(w http.ResponseWriter, _ *api.Request) error {
-			w.Header().Set("Cache-Control", "public, max-age=300")
-			return api.JSON(w, http.StatusOK, a.resource.Metadata)
-		},
-	}}
 }

@@ -1,0 +1,63 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/identity"
+	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
+	"github.com/fermata-run/fermata/internal/run"
+	"github.com/fermata-run/fermata/internal/token"
+)
+
+// offerPeriod is for how long a snapshot offers the same token. Whoever reads one at its
+// end still has most of a token's life.
+const offerPeriod = 5 * time.Minute
+
+// OfferPeriod names the span of time in which offered tokens are the same: a snapshot
+// that holds one is another document in the next.
+func (h *Host) OfferPeriod() int64 { return h.clock.Now().Unix() / int64(offerPeriod/time.Second) }
+
+// OfferToken gives a reader of a run the token that v1 shows in its snapshot, in the form
+// of v1. It lets the reader do by token what it may do without: resolve, if it could
+// answer this interrupt itself now, else look. So reading does not become answering, and
+// as nothing is given away, nothing is audited but what is answered with it. Of an
+// interrupt that is open no more there is none.
+func (h *Host) OfferToken(ctx context.Context, c identity.Caller, id ids.Run, nodeID string) (IssuedToken, error) {
+	if err := h.admit(ctx, c, identity.RunsRead, id); err != nil {
+		return IssuedToken{}, err
+	}
+	s, i, err := h.open(ctx, id, nodeID, ids.Run{})
+	if err != nil {
+		return IssuedToken{}, err
+	}
+	end := time.Unix((h.OfferPeriod())*int64(offerPeriod/time.Second), 0).UTC().Add(tokenLife)
+	if x := i.ExpiresAt; !x.IsZero() && x.Before(end) {
+		if end = x; !h.clock.Now().Before(x) {
+			return IssuedToken{}, problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", nodeID)
+		}
+	}
+	intent, err := h.mayIntend(ctx, c, s, i)
+	if err != nil {
+		return IssuedToken{}, err
+	}
+	return h.sign(ctx, token.SignOlder, token.Claims{
+		Run: id, NodeID: i.NodeID, Interrupt: i.ID, Intent: intent, ExpiresAt: end, Subject: c.Subject,
+	})
+}
+
+// mayIntend says what a token for a caller may be good for.
+func (h *Host) mayIntend(ctx context.Context, c identity.Caller, s *run.State, i *run.Interrupt) (string, error) {
+	if !c.Holds(identity.ApprovalsRespond) || s.Attended(i.NodeID) {
+		return token.Inspect, nil
+	}
+	who, err := h.member(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if _, err := who.judge(nil)(i); err != nil {
+		return token.Inspect, nil
+	}
+	return token.Resolve, nil
+}
