@@ -21,7 +21,7 @@ const (
 	// version counts the migrations the database has had; needs is the version a
 	// program must know to work with it. Migrations that only add leave needs alone,
 	// so that a replica of the version before goes on beside them.
-	makeSchema  = `CREATE TABLE IF NOT EXISTS fermata_schema (id bigint PRIMARY KEY, version bigint NOT NULL, needs bigint NOT NULL, partitions bigint NOT NULL)`
+	makeSchema  = `CREATE TABLE IF NOT EXISTS fermata_schema (id bigint PRIMARY KEY, version bigint NOT NULL, needs bigint NOT NULL, partitions bigint NOT NULL DEFAULT 0)`
 	beginSchema = `INSERT INTO fermata_schema (id, version, needs, partitions) VALUES (1, 0, 0, 0) ON CONFLICT DO NOTHING`
 	readSchema  = `SELECT version, needs, partitions FROM fermata_schema WHERE id = 1`
 	lockSchema  = readSchema + ` FOR UPDATE`

@@ -106,7 +106,7 @@ func TestPruning(t *testing.T) {
 	one := regexp.MustCompile(`Scan[^\n]* on (events|checkpoints|effects|effect_attempts|deliveries)_p(\d+)\b`)
 	about := regexp.MustCompile(`(FROM|INTO|UPDATE) (events|checkpoints|effects|effect_attempts|deliveries)\b`)
 	across := []string{ // sweeps, and the entries of a run for all targets
-		"lostTargets", "lostEntries", "purgeEffects", "purgeAttempts", "queuedOf",
+		"lostTargets", "lostEntries", "oldEffects", "oldAttempts", "queuedOf",
 	}
 	for name, sql := range all {
 		m := about.FindStringSubmatch(sql)
