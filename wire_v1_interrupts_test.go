@@ -3,9 +3,14 @@ package fermata_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/fermata-run/fermata"
+	"github.com/fermata-run/fermata/internal/redact"
 )
 
 // answer1 answers by way of v1.
@@ -240,6 +245,64 @@ func TestV1InterruptTokenOfARestrictedGate(t *testing.T) {
 	s.await1(id, "completed")
 }
 
+// No token of v1 gets into a log, whatever becomes of its request.
+func TestV1TokenIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var log strings.Builder
+	s := start(t, withV1, func(c *fermata.Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(writer(func(b []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return log.Write(b)
+		}), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	s.register(gate("gate"))
+	token := s.offeredToken(s.waiting1("gate", "waiting-approval"))
+	if hidden := redact.Own("a token " + token + " in words"); strings.Contains(hidden, token[:20]) || strings.Contains(hidden, token[len(token)-20:]) {
+		t.Errorf("%s", hidden)
+	}
+	for _, path := range []string{"/v1/interrupts/" + token + "/more", "/v1/runs/" + token, "/interrupts/" + token + "/more"} {
+		s.do("GET", path, nil)
+	}
+	s.do("DELETE", "/v1/interrupts/"+token, nil).want(t, 405)
+	s.use1(token[:len(token)-1], yes).want(t, 401)
+	s.use1(token, yes).want(t, 200)
+	s.use1(token, yes).refused(t, 409, "interrupt_already_resolved")
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Contains(log.String(), token[:40]) {
+		t.Errorf("%s", log.String())
+	}
+}
+
+// What is said of interrupts in discovery stands beside what the host says of itself.
+func TestV1InterruptsAreAdvertised(t *testing.T) {
+	t.Parallel()
+	s := start(t, both(withV1, withWebhooks))
+	doc := s.do("GET", "/.well-known/openwop", nil).want(t, 200).json
+	newer := s.do("GET", "/.well-known/openwop", nil, "OpenWOP-Version", "2").want(t, 200).json
+	ext := doc["extensions"].(map[string]any)
+	i, _ := ext["interrupts"].(map[string]any)
+	if profiles, _ := i["profiles"].([]any); len(profiles) != 4 || i["signedCallbackTokens"] != true || newer["extensions"].(map[string]any)["interrupts"] != nil {
+		t.Errorf("%v", ext)
+	}
+	for name := range newer["extensions"].(map[string]any) {
+		if ext[name] == nil {
+			t.Errorf("%s is missing from v1's document", name)
+		}
+	}
+	if r := doc["interrupt"].(map[string]any)["approverRouting"].(map[string]any); r["supported"] != true || r["audience"] != true || fmt.Sprint(r["refKinds"]) != "[group role]" {
+		t.Errorf("%v", r)
+	}
+	if !slices.Contains(doc["supportedEnvelopes"].([]any), any("clarification.request")) {
+		t.Errorf("%v", doc["supportedEnvelopes"])
+	}
+	if w := doc["webhooks"].(map[string]any); w["supported"] != true || fmt.Sprint(w["signatureAlgorithms"]) != "[v1]" {
+		t.Errorf("%v", w)
+	}
+}
+
 // A validator of a snapshot with a token is good for as long as the token is offered.
 func TestV1InterruptSnapshotValidator(t *testing.T) {
 	t.Parallel()
@@ -368,6 +431,13 @@ func TestV1ApprovalsRoute(t *testing.T) {
 		s.await1(id, "completed")
 		s.do("POST", path, body).refused(t, 409, "interrupt_already_resolved")
 	}
+	// Whoever comes behind a cancel meets a conflict here, and on the younger route the
+	// word that v1 has for it.
+	id := s.waiting1("gate", "waiting-approval")
+	s.do("POST", "/v1/runs/"+id+"/cancel", nil).want(t, 200)
+	s.await1(id, "cancelled")
+	s.do("POST", "/v1/runs/"+id+"/approvals/ok", yes).refused(t, 409, "interrupt_already_resolved")
+	s.do("POST", "/v1/runs/"+id+"/interrupts/ok", map[string]any{"resumeValue": yes}).refused(t, 422, "interrupt_cancelled")
 }
 
 // One credential brings the votes of several people if it may vouch for them; any other

@@ -58,10 +58,12 @@ func TestV1WebhookSurface(t *testing.T) {
 	}
 
 	stranger := s.key("stranger-stranger-stranger-stranger", "other", "*")
-	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=default", nil, "Authorization", stranger).refused(t, 403, "run_forbidden")
+	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=default", nil, "Authorization", stranger).refused(t, 403, "forbidden")
 	s.do("DELETE", "/v1/webhooks/"+id, nil, "Authorization", stranger).refused(t, 404, "not_found")
-	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=other", nil).refused(t, 403, "run_forbidden")
-	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=a%20b", nil).refused(t, 400, "validation_error")
+	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=other", nil).refused(t, 403, "forbidden")
+	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=a%20b", nil).refused(t, 403, "forbidden")
+	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=default&tenantId=other", nil).refused(t, 400, "validation_error")
+	s.do("DELETE", "/v1/webhooks/other~2F"+id, nil).refused(t, 403, "forbidden")
 	s.do("DELETE", "/v1/webhooks/wh_a3b9c2?tenantId=default", nil).refused(t, 404, "not_found")
 	s.do("DELETE", "/v1/webhooks/"+id, nil, "Authorization", s.key("reader-reader-reader-reader-reader", "default", "runs:read")).refused(t, 403, "forbidden")
 	s.do("DELETE", "/v1/webhooks/"+id+"?tenantId=default", nil).want(t, 204)
@@ -146,7 +148,7 @@ func TestV1WebhookDelivery(t *testing.T) {
 	s := start(t, both(withV1, withWebhooks))
 	s.register(gate("gate"))
 	old, now := listen(t, nil), listen(t, nil)
-	names := []string{"run.started", "approval.requested", "interrupt.requested", "approval.received", "interrupt.resolved", "run.completed"}
+	names := []string{"run.started", "interrupt.requested", "approval.requested", "approval.received", "interrupt.resolved", "run.completed"}
 	made := s.hook1(old.http.URL, nil, names...)
 	s.hook(map[string]any{"url": now.http.URL, "events": names})
 	for n, create := range []func() string{

@@ -17,7 +17,7 @@ const offerPeriod = 5 * time.Minute
 
 // OfferPeriod names the span of time in which offered tokens are the same: a snapshot
 // that holds one is another document in the next.
-func (h *Host) OfferPeriod() int64 { return h.clock.Now().Unix() / int64(offerPeriod/time.Second) }
+func (h *Host) OfferPeriod() int64 { return h.clock.Now().Truncate(offerPeriod).Unix() }
 
 // OfferToken gives a reader of a run the token that v1 shows in its snapshot, in the form
 // of v1. It lets the reader do by token what it may do without: resolve, if it could
@@ -32,11 +32,10 @@ func (h *Host) OfferToken(ctx context.Context, c identity.Caller, id ids.Run, no
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	end := time.Unix((h.OfferPeriod())*int64(offerPeriod/time.Second), 0).UTC().Add(tokenLife)
-	if x := i.ExpiresAt; !x.IsZero() && x.Before(end) {
-		if end = x; !h.clock.Now().Before(x) {
-			return IssuedToken{}, problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", nodeID)
-		}
+	now := h.clock.Now()
+	end := offerEnd(now, i.ExpiresAt)
+	if !now.Before(end) {
+		return IssuedToken{}, problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", nodeID)
 	}
 	intent, err := h.mayIntend(ctx, c, s, i)
 	if err != nil {
@@ -45,6 +44,17 @@ func (h *Host) OfferToken(ctx context.Context, c identity.Caller, id ids.Run, no
 	return h.sign(ctx, token.SignOlder, token.Claims{
 		Run: id, NodeID: i.NodeID, Interrupt: i.ID, Intent: intent, ExpiresAt: end, Subject: c.Subject,
 	})
+}
+
+// offerEnd is when a token that is offered now ends: the same all through a period, at
+// most a token's life from now, and never behind the interrupt's own deadline (zero for
+// none).
+func offerEnd(now, deadline time.Time) time.Time {
+	end := now.Truncate(offerPeriod).Add(tokenLife).UTC()
+	if !deadline.IsZero() && deadline.Before(end) {
+		return deadline
+	}
+	return end
 }
 
 // mayIntend says what a token for a caller may be good for.

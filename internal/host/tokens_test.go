@@ -45,10 +45,14 @@ func TestTokenExpires(t *testing.T) {
 	clk := clock.NewManual(day)
 	h, _ := keeper(t, t.TempDir(), clk)
 	end := day.Add(tokenLife)
-	for _, intent := range []string{token.Resolve, token.Inspect} {
+	for i, intent := range []string{token.Resolve, token.Inspect, token.Resolve, token.Inspect} {
 		clk = clock.NewManual(day)
 		h.clock = clk
-		issued, err := h.sign(t.Context(), token.Sign, claims(intent, end))
+		form := token.Sign
+		if i > 1 {
+			form = token.SignOlder
+		}
+		issued, err := h.sign(t.Context(), form, claims(intent, end))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,6 +74,27 @@ func TestTokenExpires(t *testing.T) {
 		// A token that was good when its request began does not stay good for it.
 		if _, err := h.ResolveByToken(t.Context(), g, []byte(`{}`)); intent == token.Resolve && !problem.Is(err, problem.InterruptExpired) {
 			t.Errorf("answered late: %v", err)
+		}
+	}
+}
+
+// What a snapshot offers is one token all through a period, lives no longer than a token
+// may, and never longer than what it answers.
+func TestOfferedTokensEnd(t *testing.T) {
+	for ms := time.Duration(0); ms < 3*offerPeriod; ms += 7 * time.Second {
+		now := day.Add(ms)
+		end := offerEnd(now, time.Time{})
+		if left := end.Sub(now); left > tokenLife || left <= tokenLife-offerPeriod {
+			t.Fatalf("at %s: %s to live", now, left)
+		}
+		if next := offerEnd(now.Add(time.Second), time.Time{}); next != end && now.Add(time.Second).Truncate(offerPeriod) == now.Truncate(offerPeriod) {
+			t.Fatalf("at %s: another end within one period", now)
+		}
+		if soon := now.Add(time.Minute); offerEnd(now, soon) != soon {
+			t.Fatalf("it outlives its interrupt")
+		}
+		if late := end.Add(time.Minute); offerEnd(now, late) != end {
+			t.Fatalf("the interrupt's deadline makes it live longer")
 		}
 	}
 }

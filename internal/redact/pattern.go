@@ -9,8 +9,11 @@ import (
 const Masked = "[hidden]"
 
 // own are the forms of the host's own keys and tokens: an API key, an interrupt
-// token, a webhook's secret, a master key, a sealed value.
-const own = `fermata_[A-Za-z0-9_-]{16,}|ow2\.[A-Za-z0-9._~-]{16,}|whsec_[A-Za-z0-9+/=_-]{16,}|fermata-master-key-1:[A-Za-z0-9+/=]{16,}|fv1\.dk_[A-Za-z0-9_-]+\.[A-Za-z0-9+/=]{16,}`
+// token of either major (that of v1 begins with {"runId": in base64), a webhook's secret, a
+// master key, a sealed value.
+const own = olderToken + `[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|fermata_[A-Za-z0-9_-]{16,}|ow2\.[A-Za-z0-9._~-]{16,}|whsec_[A-Za-z0-9+/=_-]{16,}|fermata-master-key-1:[A-Za-z0-9+/=]{16,}|fv1\.dk_[A-Za-z0-9_-]+\.[A-Za-z0-9+/=]{16,}`
+
+const olderToken = "eyJydW5JZCI6"
 
 // foreign are the forms of what others hand out as credentials: a signed token of three
 // parts, and keys that begin with a mark which their makers chose to be found by.
@@ -26,16 +29,38 @@ var (
 )
 
 // marks are cheap signs of an own form.
-var marks = []string{"fermata_", "ow2.", "whsec_", "fermata-master-key-1:", "fv1.dk_"}
+var marks = []string{olderToken, "fermata_", "ow2.", "whsec_", "fermata-master-key-1:", "fv1.dk_"}
 
 // foreignMarks are cheap signs of a foreign form.
-var foreignMarks = []string{"eyJ", "sk-", "AIza", "gh", "xox", "AKIA", "ASIA"}
+var foreignMarks = []string{
+	"eyJ", "sk-", "AIza", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "AKIA", "ASIA",
+}
 
 func mayHoldOwn(s string) bool {
 	return holdsAny(s, marks)
 }
 
-func mayHoldForeign(s string) bool { return holdsAny(s, foreignMarks) }
+// mayHoldForeign looks where a word begins: "task-" and "disk-" are everywhere.
+func mayHoldForeign(s string) bool {
+	for _, m := range foreignMarks {
+		for at := 0; ; {
+			i := strings.Index(s[at:], m)
+			if i < 0 {
+				break
+			}
+			i += at
+			if i == 0 || !word(s[i-1]) {
+				return true
+			}
+			at = i + len(m)
+		}
+	}
+	return false
+}
+
+func word(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
 
 func holdsAny(s string, marks []string) bool {
 	for _, m := range marks {

@@ -40,7 +40,7 @@ var Tables = []*Table{
 	table("effect_attempts", 3, `tenant run_id n:int effect_id node_id:bytes attempt:int keying provider_key:bytes invocation_id:bytes state
 		at:int expires_at:int`),
 	table("webhooks", 2, `tenant id url:bytes events:bytes tags:bytes? algorithms:bytes? secret:bytes previous:bytes rotated_at:int?
-		previous_until:int? disabled_at:int? reason:bytes created_at:int?`),
+		previous_until:int? disabled_at:int? reason:bytes created_at:int? major:int`),
 	table("delivery_targets", 2, `tenant target url:bytes? due_at:int? resume_at:int failures:int failing_since:int?`),
 	table("deliveries", 3, `tenant target run_id next_seq:int last_seq:int attempts:int due_at:int holder? claim:int created_at:int`),
 	table("dead_letters", 4, `tenant webhook at:int id run_id event_id:bytes event_type:bytes attempts:int reason:bytes last_status:int expires_at:int`),

@@ -36,6 +36,9 @@ func (a *API) capabilities(ctx context.Context) (doc []byte, etag string, err er
 		"conversationPrimitive": false,
 	}
 	a.envelopes(root, &f)
+	if err := a.interrupts(root, &f); err != nil {
+		return nil, "", err
+	}
 	a.families(root, &f)
 	root["auth"] = a.auth(&f)
 	if list, err := a.host.Fixtures(ctx); err != nil {
@@ -64,7 +67,7 @@ func (a *API) envelopes(root block, f *facts) {
 		kinds, versions[asks], limits["clarificationRounds"] = append(kinds, asks), 1, 1
 		refs := slices.DeleteFunc(slices.Clone(f.Interrupt.RefKinds), func(k string) bool { return k != "group" && k != "role" })
 		if len(refs) > 0 {
-			root["interrupt"] = block{"approverRouting": block{"supported": true, "refKinds": refs}}
+			root["interrupt"] = block{"approverRouting": block{"supported": true, "refKinds": refs, "audience": true}}
 		}
 	}
 	root["supportedEnvelopes"], root["schemaVersions"], root["limits"] = kinds, versions, limits

@@ -89,14 +89,13 @@ func (a *API) unregisterWebhook(w http.ResponseWriter, r *api.Request, c identit
 	}
 	id, err := ids.ReadRun(r.Params["webhookId"], tenant) // the same shape
 	if err != nil {
-		if id = (ids.Run{Tenant: tenant}); !ids.ValidTenant(tenant) {
-			return problem.Invalid("tenantId", "is no tenant's id")
-		}
+		id = ids.Run{Tenant: tenant} // v1 knows no grammar: it is nobody's
 	}
-	if id.Tenant != tenant {
-		return problem.New(problem.Forbidden, "the webhook is another tenant's")
+	err = a.host.UnregisterWebhook(r.Context(), c, id)
+	if problem.Is(err, problem.IDTenantMismatch) {
+		return problem.New(problem.Forbidden, "the webhook is another tenant's").With("field", "tenantId")
 	}
-	if err := a.host.UnregisterWebhook(r.Context(), c, id); err != nil {
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

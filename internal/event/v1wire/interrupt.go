@@ -1,6 +1,8 @@
 package v1wire
 
 import (
+	"cmp"
+
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -58,12 +60,24 @@ func (m *members) person() string {
 	return p
 }
 
-// approvalReceived is an answer that does not decide, or one of several votes.
+// voter is whose vote an answer is, where whoever brought it has vouched for somebody.
+func voter(e *event.Event) string {
+	p, err := event.Read[struct {
+		X event.ResolutionX `json:"x-fermata"`
+	}](e.Payload)
+	if err != nil {
+		return ""
+	}
+	return p.X.Voter
+}
+
+// approvalReceived is what anybody has said to an approval, or what time has.
 func approvalReceived(e *event.Event, m *members) {
-	if m.get("resolvedBy") == nil {
+	if m.get("resolvedBy") == nil && m.get("decision") == nil {
 		return
 	}
-	by, said := m.person(), answer(*m)
+	by, said := cmp.Or(voter(e), m.person()), answer(*m)
+	m.drop("resolvedBy")
 	if m.text("action") == "" {
 		m.setText("action", said.text("action"))
 	}
@@ -78,15 +92,12 @@ func decided(e *event.Event, m *members) {
 	if m.get("gateId") != nil {
 		return
 	}
-	by, reason := m.person(), m.text("reason")
+	by, reason := cmp.Or(voter(e), m.person(), system), m.text("reason")
 	said := answer(*m)
 	for _, name := range []string{"reason", "comment", "feedback"} {
 		if reason == "" {
 			reason = said.text(name)
 		}
-	}
-	if by == "" {
-		by = system
 	}
 	out := members{{"gateId", event.Encode(e.NodeID)}, {"principal", event.Encode(by)}}
 	switch {

@@ -29,6 +29,10 @@ func of(typ event.Type, payload string) *event.Event {
 	}
 }
 
+// key has the form of what somebody else hands out. Events of v1 hold no such thing,
+// wherever it came from (v1 capabilities.md §Secrets).
+var key = "sk" + "-" + strings.Repeat("NotAKey0", 3)
+
 // cases are payloads as this host's logs hold them, and as v1 has them.
 var cases = []struct {
 	typ      event.Type
@@ -37,6 +41,7 @@ var cases = []struct {
 	{event.NodeStarted, `{"nodeId":"n1","typeId":"core.noop","attempt":0}`, `{"nodeId":"n1","typeId":"core.noop","attempt":0}`},
 	{event.RunStarted, `{"workflowId":"w","inputs":{"runId":"acme/fedcba9876543210","n":1.50},"transport":"rest","engineVersion":1,"owner":{"tenant":"acme","workspace":"eu","subject":` + subject + `},"tags":["a"],"x-fermata":{"workflowVersion":"1","parent":{"runId":"acme/fedcba9876543210"}}}`,
 		`{"workflowId":"w","inputs":{"runId":"acme/fedcba9876543210","n":1.50},"transport":"rest","engineVersion":"1","owner":{"tenant":"acme","workspace":"eu","principal":"ann"},"tags":["a"]}`},
+	{event.RunStarted, `{"workflowId":"w","inputs":{"said":"use ` + key + ` now","n":1.50}}`, `{"workflowId":"w","inputs":{"said":"use [hidden] now","n":1.50}}`},
 	{event.NodeDispatched, `{"childRunId":` + child + `,"childWorkflowId":"w","childStatus":"pending"}`, `{"childRunId":"fedcba9876543210","childWorkflowId":"w","childStatus":"pending"}`},
 	{event.NodeCompleted, `{"nodeId":"n1","outputs":{"childRunId":` + child + `,"deep":{"childRunId":` + child + `},"n":1e400},"durationMs":3,"x-fermata":{"edges":["e"]}}`,
 		`{"nodeId":"n1","outputs":{"childRunId":"fedcba9876543210","deep":{"childRunId":` + child + `},"n":1e400},"durationMs":3}`},
@@ -60,6 +65,10 @@ var cases = []struct {
 		`{"nodeId":"n1","title":"Go?","actions":["accept","reject"],"requiredApprovals":2,"artifactId":"n1","artifactType":"approval"}`},
 	{event.ApprovalReceived, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","resumeValue":{"action":"accept","feedback":"fine"},"resolvedBy":` + subject + `,"action":"accept"}`,
 		`{"nodeId":"n1","interruptId":"int0123456789abc","kind":"approval","resumeValue":{"action":"accept","feedback":"fine"},"action":"accept","decidedBy":"ann","decidedAt":"2026-11-30T10:00:00.005Z","feedback":"fine"}`},
+	{event.ApprovalReceived, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","resumeValue":{"action":"accept","voter":"bob"},"resolvedBy":` + subject + `,"action":"accept","x-fermata":{"voter":"bob"}}`,
+		`{"nodeId":"n1","interruptId":"int0123456789abc","kind":"approval","resumeValue":{"action":"accept","voter":"bob"},"action":"accept","decidedBy":"bob","decidedAt":"2026-11-30T10:00:00.005Z"}`},
+	{event.ApprovalReceived, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","reason":"timeout","decision":"rejected","action":"timeout"}`,
+		`{"nodeId":"n1","interruptId":"int0123456789abc","kind":"approval","reason":"timeout","decision":"rejected","action":"timeout","decidedAt":"2026-11-30T10:00:00.005Z"}`},
 	{event.ApprovalGranted, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","resumeValue":{"action":"accept"},"resolvedBy":` + subject + `,"decision":"granted","action":"accept"}`, `{"gateId":"n1","principal":"ann"}`},
 	{event.ApprovalRejected, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","reason":"timeout","decision":"rejected","action":"timeout"}`, `{"gateId":"n1","principal":"system","reason":"timeout"}`},
 	{event.ApprovalOverridden, `{"nodeId":"n1","interruptId":"acme/int0123456789abc","kind":"approval","resumeValue":{"action":"accept","comment":"now"},"resolvedBy":` + subject + `,"action":"accept"}`, `{"gateId":"n1","principal":"ann","reason":"now"}`},

@@ -61,7 +61,7 @@ func fillRest(n int) string {
 		INSERT INTO effect_attempts (tenant, run_id, n, effect_id, node_id, attempt, keying, provider_key, invocation_id, state, at, expires_at)
 			SELECT RUN, 1, 'e' || n, '', 1, '', '', '', 'completed', n, n FROM N;
 		INSERT INTO effect_counts (tenant, run_id, n) SELECT RUN, 1 FROM N;
-		INSERT INTO webhooks (tenant, id, url, events, secret, previous, reason) SELECT 't' || n % 500, 'd' || n, '', '[]', '', '', '' FROM N;
+		INSERT INTO webhooks (tenant, id, url, events, secret, previous, reason, major) SELECT 't' || n % 500, 'd' || n, '', '[]', '', '', '', 2 FROM N;
 		INSERT INTO webhook_turns (tenant, turn) SELECT 't' || n, 1 FROM N;
 		INSERT INTO delivery_targets (tenant, target, due_at, resume_at, failures) SELECT 't' || n % 50, 'd' || n, n, 0, 0 FROM N;
 		INSERT INTO deliveries (tenant, target, run_id, next_seq, last_seq, attempts, due_at, holder, claim, created_at)

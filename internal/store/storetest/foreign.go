@@ -44,7 +44,7 @@ func (e *env) property(tenant string) *property {
 	}}))
 	p.secret = e.credential(tenant)
 	e.ok(e.s.Credentials().Add(e.ctx, p.secret, 0))
-	p.hook = e.subscribe(tenant)
+	p.hook = e.subscribe(tenant, func(s *store.Subscription) { s.Major = 1 })
 	p.effect = e.performs(e.wants(p.log.row.ID, "one", 1, "i1"), 1)
 	p.record = e.granted(e.request(tenant, "createRun", "k", "d", "i1"), 1)
 	return p

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func (p *Populated) runs() {
 		p.exact.grow(raw(payload))
 	}
 	p.exact.grow(notes(300)...)
+	p.exact.grow(raw(`{"data":"` + strings.Repeat("\u20ac", 200<<10) + `"}`))
 	p.owned = e.create(e.id("acme"), owned("i1"), func(a *store.Append) {
 		a.Row.Error, a.Row.Tags, a.Row.Workspace, a.Scope = []byte("{\"m\":\"\\u0000\"}"), []byte(`["a"]`), "eu", "sc\x00pe"
 	})

@@ -17,9 +17,12 @@ func (e *env) hook(tenant string) store.Subscription {
 }
 
 // subscribe adds a subscription.
-func (e *env) subscribe(tenant string) store.Subscription {
+func (e *env) subscribe(tenant string, change ...func(*store.Subscription)) store.Subscription {
 	e.Helper()
 	s := e.hook(tenant)
+	for _, f := range change {
+		f(&s)
+	}
 	e.ok(e.s.Webhooks().Add(e.ctx, s, 0))
 	return s
 }

@@ -312,7 +312,7 @@ CREATE TABLE webhooks (
     disabled_at    bigint,
     reason         bytea NOT NULL,
     created_at     bigint,
-    major          integer NOT NULL, -- of the protocol it was registered under; 0 is this one
+    major          bigint NOT NULL DEFAULT 0, -- of the protocol it was registered under; 0 is this one
     PRIMARY KEY (tenant, id)
 );
 
