@@ -12,6 +12,11 @@ import (
 	"github.com/fermata-run/fermata/internal/store"
 )
 
+// RecheckStreams is a change of Config: a stream's credential is looked at again so often.
+func RecheckStreams(every time.Duration) func(*Config) {
+	return func(c *Config) { c.recheck = every }
+}
+
 // AddTestTenant makes a tenant if it is not there.
 func (h *Host) AddTestTenant(ctx context.Context, tenant string) error {
 	err := h.store.Tenants().Add(ctx, store.Tenant{ID: tenant, State: store.TenantActive, CreatedAt: time.Now()})

@@ -136,6 +136,8 @@ type Config struct {
 	// AllowedHosts are names by which a proxy on the same machine calls the host: on
 	// a loopback connection others than the loopback's own are refused.
 	AllowedHosts []string
+
+	recheck time.Duration // how often a stream's credential is looked at again; a usual one if 0
 }
 
 // Party is somebody who calls a host: who vouches for it, and as whom.
