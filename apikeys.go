@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/store"
@@ -33,22 +32,22 @@ func (h *Host) RecoverKey(ctx context.Context, tenant, name, key string) (string
 	if err != nil {
 		return "", err
 	}
-	now := clock.System{}.Now
+	now := h.clock.Now
 	owner, _ := identity.RoleScopes(identity.Owner)
 	g := identity.Grants{ID: identity.NewKeyID(), Scopes: owner}
 	if tenant == DefaultTenant {
 		g.Scopes = adminScopes()
 	}
-	ctx = host.Bootstrapping(ctx, tenant, g.ID, now())
-	id, err := h.keys.Add(ctx, key, tenant, name, g, now())
-	if err != nil {
-		return "", err
-	}
+	// The tenant first: a key that is there and opens nothing would be nobody's.
 	if tenant == DefaultTenant && t.State != store.TenantActive {
 		t.State, t.Unsettled = store.TenantActive, true
 		if err := h.store.Tenants().Update(ctx, t); err != nil {
 			return "", err
 		}
+	}
+	id, err := h.keys.Add(host.Bootstrapping(ctx, tenant, g.ID, now()), key, tenant, name, g, now())
+	if err != nil {
+		return "", err
 	}
 	h.cfg.Logger.Warn("an API key was made from the shell", "tenant", tenant, "key", id, "name", name)
 	return key, nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/fermata-run/fermata/internal/api/seams"
-	"github.com/fermata-run/fermata/internal/clock"
 	"github.com/fermata-run/fermata/internal/engine"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/host"
@@ -55,7 +54,7 @@ func (h *Host) assemble(ctx context.Context) error {
 	if err := h.catalog.seams.Add(webhook.Seam); err != nil {
 		return err
 	}
-	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), clock.System{}.Now); err != nil {
+	if h.keys, err = identity.OpenAPIKeys(ctx, h.store.Keys(), h.store.Secrets(), h.clock.Now); err != nil {
 		return fmt.Errorf("fermata: %w", err)
 	}
 	if h.lanes, err = h.pipeline(); err != nil {

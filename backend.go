@@ -15,7 +15,20 @@ func openStore(ctx context.Context, cfg Config) (store.Store, error) {
 	if cfg.Store == "" {
 		return sqlite.Open(filepath.Join(cfg.DataDir, "fermata.db"), sqlite.Options{})
 	}
-	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true})
+	listen := cfg.StoreListen
+	if listen == SameStore {
+		listen = cfg.Store
+	}
+	return postgres.Open(ctx, cfg.Store, postgres.Options{Connections: cfg.StoreConnections, Migrate: true, Listen: listen, Log: cfg.Logger, Timeout: silence(cfg.Lease)})
+}
+
+// silence is how long a host waits for the database to say something. Who hears nothing
+// for as long as a lease lasts is lost to the others anyway.
+func silence(lease time.Duration) time.Duration {
+	if lease == 0 {
+		return 0
+	}
+	return min(max(lease, 5*time.Second), 20*time.Second)
 }
 
 // agreeEvery is how often a host of several asks the database for the time.
@@ -27,9 +40,9 @@ func (h *Host) agree(ctx context.Context) error {
 	if h.shared == nil {
 		return nil
 	}
-	before := time.Now()
+	before := h.clock.Machine()
 	said, err := h.shared.Now(ctx)
-	if after := time.Now(); err == nil && after.Sub(before) < time.Second {
+	if after := h.clock.Machine(); err == nil && after.Sub(before) < time.Second {
 		h.clock.Agree(before, said, after)
 	}
 	return err
@@ -63,7 +76,9 @@ func SchemaStatus(ctx context.Context, address string) (Schema, error) {
 }
 
 // MigrateUp brings the database of an address to the schema of this program. Hosts
-// that work with it go on: what a newer one adds, the one before does not notice.
-func MigrateUp(ctx context.Context, address string) (Schema, error) {
-	return postgres.Up(ctx, address)
+// that work with it go on: what a newer one adds, the one before does not notice. With
+// partitions (from 2 to 256; 0 for none) the tables of a new database that grow with runs
+// come in so many parts, by hash of the run; afterwards it can only be the same number.
+func MigrateUp(ctx context.Context, address string, partitions int) (Schema, error) {
+	return postgres.Up(ctx, address, partitions)
 }

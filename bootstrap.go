@@ -31,19 +31,25 @@ func (h *Host) bootstrap(ctx context.Context) error {
 	key := h.cfg.BootstrapKey
 	if key == "" {
 		key = identity.Generate()
-		h.firstKey = key
 	}
-	grants := identity.Grants{ID: identity.NewKeyID(), Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
+	// One id for whoever begins: of replicas that begin together, one has its key there.
+	grants := identity.Grants{ID: firstKeyID, Scopes: adminScopes(), Groups: h.cfg.BootstrapGroups, Roles: h.cfg.BootstrapRoles}
 	ctx = host.Bootstrapping(ctx, DefaultTenant, grants.ID, now)
 	_, err = h.keys.Add(ctx, key, DefaultTenant, "first key", grants, now)
 	if errors.Is(err, store.ErrExists) { // another replica, which begins at the same time
-		return nil
+		return h.checkUnused(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("bootstrap key: %w", err)
 	}
+	if h.cfg.BootstrapKey == "" {
+		h.firstKey = key
+	}
 	return nil
 }
+
+// firstKeyID is the id of the key that a host makes when it has none.
+const firstKeyID = "key-first"
 
 // adminScopes are those of a host's administrator: all there is in a tenant, and
 // what no wildcard stands for.

@@ -12,6 +12,11 @@ import (
 	"github.com/fermata-run/fermata/internal/store"
 )
 
+// RecheckStreams is a change of Config: a stream's credential is looked at again so often.
+func RecheckStreams(every time.Duration) func(*Config) {
+	return func(c *Config) { c.recheck = every }
+}
+
 // AddTestTenant makes a tenant if it is not there.
 func (h *Host) AddTestTenant(ctx context.Context, tenant string) error {
 	err := h.store.Tenants().Add(ctx, store.Tenant{ID: tenant, State: store.TenantActive, CreatedAt: time.Now()})
@@ -52,3 +57,9 @@ func (h *Host) UseCases() *host.Host { return h.host }
 
 // Store is the host's store.
 func (h *Host) Store() store.Store { return h.store }
+
+// WrongClock is a machine whose clock is wrong by d.
+func WrongClock(d time.Duration) func(*Config) { return func(c *Config) { c.wrongClock = d } }
+
+// Statements is how many statements the host has had a shared database execute.
+func (h *Host) Statements() int64 { return h.shared.(interface{ Statements() int64 }).Statements() }

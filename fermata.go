@@ -80,6 +80,9 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 	if cfg.DataDir == "" && cfg.Store == "" {
 		return nil, errors.New("fermata: Config.DataDir or Config.Store is required")
 	}
+	if cfg.StoreListen != "" && cfg.Store == "" {
+		return nil, errors.New("fermata: Config.StoreListen is about Config.Store, and there is none")
+	}
 	if cfg.Limits.MaxBodyBytes > maxBodyBytes {
 		return nil, fmt.Errorf("fermata: Limits.MaxBodyBytes is at most %d, so that everything made of one body fits the store", maxBodyBytes)
 	}
@@ -113,6 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 		}),
 		issuers: issuerGuard(cfg.Lanes),
 	}
+	h.clock.Wrong = cfg.wrongClock
 	if h.signing, err = readSigningKeys(cfg.SigningKeys); err != nil {
 		return nil, err
 	}

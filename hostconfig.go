@@ -13,6 +13,9 @@ import (
 	"github.com/fermata-run/fermata/node"
 )
 
+// SameStore, as Config.StoreListen, is the address of Config.Store.
+const SameStore = "same"
+
 // Config is what a Host is made of. The zero value of every member but DataDir
 // is a sensible default.
 type Config struct {
@@ -28,9 +31,17 @@ type Config struct {
 	// StoreConnections bounds this host's connections to Store; default 16.
 	StoreConnections int
 
+	// StoreListen is the address under which this host and the others tell each other at
+	// once what they have done: of the same database as Store, but never by way of a
+	// pooler. SameStore says that Store is such an address. Empty: hosts find out by
+	// looking, up to a second later. It takes two connections more.
+	StoreListen string
+
 	// Lease is how long a host that has fallen silent keeps its runs, where several
 	// share a Store; default 15 s.
 	Lease time.Duration
+
+	wrongClock time.Duration // for tests: by how much the machine's clock is wrong
 
 	// Logger takes the host's logs; nil drops them.
 	Logger *slog.Logger
@@ -125,6 +136,8 @@ type Config struct {
 	// AllowedHosts are names by which a proxy on the same machine calls the host: on
 	// a loopback connection others than the loopback's own are refused.
 	AllowedHosts []string
+
+	recheck time.Duration // how often a stream's credential is looked at again; a usual one if 0
 }
 
 // Party is somebody who calls a host: who vouches for it, and as whom.

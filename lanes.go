@@ -144,7 +144,7 @@ func (h *Host) pipeline() (*identity.Pipeline, error) {
 	}
 	client := h.issuers.Client()
 	return identity.Build(identity.Config{PublicURL: cfg.PublicURL, OIDC: cfg.OIDC, OAuth2: cfg.OAuth2, MTLS: cfg.MTLS},
-		h.keys.Lane(), identity.Outside{Client: client, Check: h.mayCallIssuer}, time.Now, own...)
+		h.keys.Lane(), identity.Outside{Client: client, Check: h.mayCallIssuer}, h.clock.Now, own...)
 }
 
 // mayCallIssuer judges an address that the operator has named, so that names of an

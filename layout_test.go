@@ -51,7 +51,7 @@ var narrower = []struct {
 	{pkg: "conformance", onlyFrom: []string{"schema"}},
 	{pkg: "internal/expr", onlyFrom: []string{}},
 	{pkg: "internal/event", onlyFrom: []string{"internal/ids"}},
-	{pkg: "internal/event/v1wire", onlyFrom: []string{"internal/event", "internal/ids"}},
+	{pkg: "internal/event/v1wire", onlyFrom: []string{"internal/event", "internal/ids", "internal/redact"}},
 	{pkg: "internal/effect", onlyFrom: []string{"node"}},
 	{pkg: "internal/token", onlyFrom: []string{"internal/event", "internal/ids"}},
 	{pkg: "internal/audit", onlyFrom: []string{}},

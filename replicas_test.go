@@ -28,11 +28,25 @@ func replicas(t *testing.T, n int, change ...func(*fermata.Config)) []*server {
 }
 
 // TestReplicasServeAnyRun: what one replica begins, another one lists, streams,
-// answers and ends; the streams of both see every event once.
+// answers and ends; the streams of both see every event once. All of that holds where
+// replicas do not hear of each other, where they do, where all that is said is lost,
+// and where the address to listen at leads nowhere.
 func TestReplicasServeAnyRun(t *testing.T) {
 	t.Parallel()
-	r := replicas(t, 2)
-	a, b := r[0], r[1]
+	pgtest.Shared(t)
+	for name, listen := range map[string]string{
+		"by looking": "", "by listening": fermata.SameStore, "everything said is lost": pgtest.Database(t, t.TempDir()),
+		"nobody answers": "postgres://fermata@127.0.0.1:1/x?sslmode=disable",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := replicas(t, 2, func(c *fermata.Config) { c.StoreListen = listen })
+			serveAnyRun(t, r[0], r[1])
+		})
+	}
+}
+
+func serveAnyRun(t *testing.T, a, b *server) {
 	a.register(gate("g"))
 	id := a.run("g")
 	a.await(id, "waiting-approval")
@@ -53,7 +67,7 @@ func TestReplicasServeAnyRun(t *testing.T) {
 			t.Errorf("%s: the stream ends with %s", name, last.data)
 		}
 	}
-	for _, s := range r {
+	for _, s := range []*server{a, b} {
 		if got := s.await(id, "completed"); got["runId"] != id {
 			t.Errorf("snapshot %v", got)
 		}
@@ -133,6 +147,57 @@ func TestReplicasHandOver(t *testing.T) {
 	r[1].await(id, "completed")
 	if n := calls.Load(); n != 2 {
 		t.Errorf("%d calls", n)
+	}
+}
+
+// TestReplicasMakeOneFirstKey: of replicas that begin together on an empty database, one
+// makes the first key and shows it; the others show none.
+func TestReplicasMakeOneFirstKey(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t, t.TempDir())
+	if _, err := fermata.MigrateUp(t.Context(), address, 0); err != nil {
+		t.Fatal(err)
+	}
+	hosts := make([]*fermata.Host, 6)
+	var wg sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range hosts {
+		wg.Go(func() {
+			<-begin
+			h, err := fermata.Open(t.Context(), fermata.Config{Store: address, StoreConnections: 3, MasterKey: testMasterKey})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			hosts[i] = h
+		})
+	}
+	close(begin)
+	wg.Wait()
+	shown := 0
+	for _, h := range hosts {
+		if h == nil {
+			continue
+		}
+		if h.FirstKey() != "" {
+			shown++
+		}
+		if n, err := h.Store().Keys().Count(t.Context()); err != nil || n != 1 {
+			t.Errorf("%d keys: %v", n, err)
+		}
+		if err := h.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if shown != 1 {
+		t.Errorf("%d first keys were shown", shown)
+	}
+}
+
+// TestListenNeedsAStore: what replicas hear of each other is about a shared database.
+func TestListenNeedsAStore(t *testing.T) {
+	if _, err := fermata.Open(t.Context(), fermata.Config{DataDir: t.TempDir(), StoreListen: fermata.SameStore}); err == nil {
+		t.Error("a folder is listened to")
 	}
 }
 

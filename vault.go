@@ -59,7 +59,7 @@ func (h *Host) sealed(ctx context.Context, db store.Store) (store.Store, error) 
 		return nil, err
 	}
 	h.vault, err = vault.Open(ctx, db, vault.Options{
-		Ring: ring, Log: h.cfg.Logger, Heard: func(tenant, label, secret string) {
+		Ring: ring, Clock: &h.clock, Log: h.cfg.Logger, Heard: func(tenant, label, secret string) {
 			if !host.Shown(label) {
 				h.redact.Know(tenant, label, secret)
 			}

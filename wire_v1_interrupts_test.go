@@ -510,6 +510,13 @@ func TestV1ApprovalsRoute(t *testing.T) {
 		s.await1(id, "completed")
 		s.do("POST", path, body).refused(t, 409, "interrupt_already_resolved")
 	}
+	// Whoever comes behind a cancel meets a conflict here, and on the younger route the
+	// word that v1 has for it.
+	id := s.waiting1("gate", "waiting-approval")
+	s.do("POST", "/v1/runs/"+id+"/cancel", nil).want(t, 200)
+	s.await1(id, "cancelled")
+	s.do("POST", "/v1/runs/"+id+"/approvals/ok", yes).refused(t, 409, "interrupt_already_resolved")
+	s.do("POST", "/v1/runs/"+id+"/interrupts/ok", map[string]any{"resumeValue": yes}).refused(t, 422, "interrupt_cancelled")
 }
 
 // One credential brings the votes of several people if it may vouch for them; any other

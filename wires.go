@@ -42,7 +42,7 @@ func (c *Config) olderForm() webhook.Form {
 func (h *Host) openWires() {
 	e := h.bounds.Edge
 	d := door.Config{
-		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Gate: gate.New(h.gate()), Redact: h.redact, BareIDs: h.cfg.V1,
+		Host: h.host, Auth: h.lanes, Resource: h.lanes.Resource(), Gate: gate.New(h.gate()), Redact: h.redact, BareIDs: h.cfg.V1, Recheck: h.cfg.recheck,
 	}
 	room := api.NewCapacity(e.MaxCalls, e.MaxStreams, h.cfg.Limits.MaxBodyMemory)
 	h.api = v2.New(v2.Config{Door: door.New(d), Log: h.cfg.Logger, Version: Version, Capacity: room, Timeout: e.RequestTimeout})

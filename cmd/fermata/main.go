@@ -39,7 +39,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger) (cli.Host, e
 		return nil, err
 	}
 	return fermata.Open(ctx, fermata.Config{
-		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, Lease: cfg.Lease,
+		DataDir: cfg.Data, Store: cfg.Store, StoreConnections: cfg.StoreMax, StoreListen: cfg.StoreListen, Lease: cfg.Lease,
 		Logger: log, Mode: string(cfg.Mode), Retention: retention(cfg.Retention),
 		BootstrapKey: cfg.BootstrapKey, AllowEgress: cfg.AllowEgress, EgressCAFile: cfg.EgressCAFile,
 		SigningKeys: cfg.SigningKeys, ConformanceSeams: cfg.ConformanceSeams, V1: cfg.V1,
@@ -127,11 +127,11 @@ type migrator struct{}
 // Status implements cli.Migrator.
 func (migrator) Status(ctx context.Context, store string) (cli.Schema, error) {
 	s, err := fermata.SchemaStatus(ctx, store)
-	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
+	return cli.Schema(s), err
 }
 
 // Up implements cli.Migrator.
-func (migrator) Up(ctx context.Context, store string) (cli.Schema, error) {
-	s, err := fermata.MigrateUp(ctx, store)
-	return cli.Schema{Version: s.Version, Needs: s.Needs, Newest: s.Newest}, err
+func (migrator) Up(ctx context.Context, store string, partitions int) (cli.Schema, error) {
+	s, err := fermata.MigrateUp(ctx, store, partitions)
+	return cli.Schema(s), err
 }

@@ -1,6 +1,12 @@
 package api
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/fermata-run/fermata/internal/identity"
+)
 
 // Route is one row of a route table: everything the matcher, the authorizer and
 // the OpenAPI document need to know of an operation.
@@ -87,4 +93,10 @@ type Request struct {
 	// Home, if set, is the tenant of whoever asks, in which a run's id stands that
 	// names none (spec v2 versioning.md §5).
 	Home string
+
+	// Still is who asks as of now: it fails once the credential, or what lets its
+	// holder in, is withdrawn. What stays open asks from time to time, not less often
+	// than Recheck. Nil where nobody has to be known.
+	Still   func(context.Context) (identity.Caller, error)
+	Recheck time.Duration
 }

@@ -14,24 +14,37 @@ type Schema struct {
 	Version int `json:"version"` // migrations the database has had
 	Needs   int `json:"needs"`   // the version a program must know to work with it
 	Newest  int `json:"newest"`  // migrations this program has
+
+	Partitions int `json:"partitions"` // of each table that grows with runs; 0 for none
 }
 
 // Migrator changes the schema of a database that several hosts share.
 type Migrator interface {
 	Status(ctx context.Context, store string) (Schema, error)
-	Up(ctx context.Context, store string) (Schema, error)
+	// Up makes tables in so many partitions; 0 for none, or for those that are there.
+	Up(ctx context.Context, store string, partitions int) (Schema, error)
 }
 
 const migrateAbout = `Looks after the schema of a database that several hosts share (--store).
 
 A host brings the schema up to its own version when it starts. To do that before, with hosts of the
 version before still working, run ` + "`fermata migrate up`" + `. Migrations go forward only. A host that is
-too old for what is there says so and does not start.`
+too old for what is there says so and does not start.
+
+With --partitions the tables of a new database that grow with runs are made in so many parts, by hash
+of the run. That is decided once: to change it, restore a backup into a new database.`
 
 func (a *app) migrateCommand() *cobra.Command {
+	partitions := 0
+	up := a.migration("up", "Bring the database to the schema of this program", func(m Migrator, ctx context.Context, store string) (Schema, error) {
+		if partitions < 0 || partitions == 1 || partitions > 256 {
+			return Schema{}, usage("partitions: %d is not 0, and not from 2 to 256", partitions)
+		}
+		return m.Up(ctx, store, partitions)
+	})
+	up.Flags().IntVar(&partitions, "partitions", 0, "parts of each table that grows with runs, from 2 to 256, when a database is made; 0 for none")
 	g := group("migrate", "Look after the schema of a shared database",
-		a.migration("status", "Say how far the database has been migrated", Migrator.Status),
-		a.migration("up", "Bring the database to the schema of this program", Migrator.Up))
+		a.migration("status", "Say how far the database has been migrated", Migrator.Status), up)
 	g.Long = migrateAbout
 	return g
 }
@@ -64,6 +77,9 @@ func (a *app) migration(use, short string, do func(Migrator, context.Context, st
 		}
 		a.say("database  %s", config.HidePassword(cfg.Store))
 		a.say("schema    version %d; this program knows %d", is.Version, is.Newest)
+		if is.Partitions > 0 {
+			a.say("tables    in %d partitions", is.Partitions)
+		}
 		switch {
 		case is.Needs > is.Newest:
 			a.say("          It needs a newer program.")

@@ -20,8 +20,8 @@ func (realMigrator) Status(ctx context.Context, store string) (Schema, error) {
 	return Schema(s), err
 }
 
-func (realMigrator) Up(ctx context.Context, store string) (Schema, error) {
-	s, err := fermata.MigrateUp(ctx, store)
+func (realMigrator) Up(ctx context.Context, store string, partitions int) (Schema, error) {
+	s, err := fermata.MigrateUp(ctx, store, partitions)
 	return Schema(s), err
 }
 
@@ -62,4 +62,23 @@ func TestKeysRecoverShared(t *testing.T) {
 	}
 	w.signals <- os.Interrupt
 	w.wait(done)
+}
+
+// Partitions are decided when the tables are made, and said afterwards; any other
+// number is refused and changes nothing.
+func TestMigratePartitions(t *testing.T) {
+	w := shared(t, pgtest.Database(t, t.TempDir()), "")
+	for _, n := range []string{"1", "-2", "257", "many"} {
+		if code := w.run("migrate", "up", "--partitions", n); code != ExitUsage {
+			t.Errorf("%s partitions: exit %d: %s", n, code, w.err.String())
+		}
+	}
+	contains(t, w.must("migrate", "status", "--json"), `"version": 0`, `"partitions": 0`)
+	contains(t, w.must("migrate", "up", "--partitions", "3"), "in 3 partitions")
+	if code := w.run("migrate", "up", "--partitions", "4"); code != ExitFailed {
+		t.Errorf("exit %d", code)
+	}
+	contains(t, w.err.String(), "it has 3, and not 4")
+	contains(t, w.must("migrate", "up"), "in 3 partitions")
+	contains(t, w.must("migrate", "status", "--json"), `"partitions": 3`)
 }

@@ -10,14 +10,16 @@ import (
 
 // Config is what an operator has set, or not.
 type Config struct {
-	Mode      relax.Mode    // what the host is for; production refuses relaxations
-	Listen    string        // host:port of the API
-	PublicURL string        // base URL under which the world calls the API; empty if it was not said
-	Data      string        // folder of everything that is kept
-	Store     string        // address of the database; empty for one in Data
-	StoreMax  int           // connections to it
-	Lease     time.Duration // how long a replica that has fallen silent keeps its runs
-	Workflows string        // folder of definitions registered at the start; empty for none
+	Mode      relax.Mode // what the host is for; production refuses relaxations
+	Listen    string     // host:port of the API
+	PublicURL string     // base URL under which the world calls the API; empty if it was not said
+	Data      string     // folder of everything that is kept
+	Store     string     // address of the database; empty for one in Data
+	StoreMax  int        // connections to it
+	// StoreListen is a direct address of it, or same, by which replicas hear of each other.
+	StoreListen string
+	Lease       time.Duration // how long a replica that has fallen silent keeps its runs
+	Workflows   string        // folder of definitions registered at the start; empty for none
 
 	LogLevel  string // debug, info, warn or error
 	LogFormat string // auto, text or json

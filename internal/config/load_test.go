@@ -89,7 +89,7 @@ func TestPrecedence(t *testing.T) {
 		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"}, "conformance-seams": {"on", "off", "on"},
 		"legacy-events": {"on", "off", "on"}, "v1": {"on", "off", "on"},
 		"allow-egress": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},
-		"store": {"postgres://f/a", "postgres://e/a?x=1", "postgres://u@g/a"}, "store-connections": {"2", "3", "4"}, "lease": {"2s", "3s", "4s"},
+		"store": {"postgres://f/a", "postgres://e/a?x=1", "postgres://u@g/a"}, "store-connections": {"2", "3", "4"}, "store-listen": {"postgres://f/a", "same", "postgres://u@g/a"}, "lease": {"2s", "3s", "4s"},
 		"master-key-file": {"/f", "/e", "/g"}, "credentials-dir": {"/f", "/e", "/g"},
 		"webhook-ca": {"/f", "/e", "/g"}, "webhook-attempts": {"1", "2", "3"}, "webhook-backoff": {"1s", "2s", "3s"}, "webhook-disable-after": {"1s", "2h", "3d"},
 		"retention-max-age": {"1d", "2d", "none"}, "retention-max-runs": {"1", "2", "none"}, "retention-tombstones": {"1d", "2d", "3d"},

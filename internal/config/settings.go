@@ -91,6 +91,18 @@ var mainSettings = []Setting{
 	number("store-connections", 16, 2, 1_000, ServeOnly,
 		"Connections of one replica to the database of --store.", func(c *Config) *int { return &c.StoreMax }),
 	{
+		Name: "store-listen", Type: "address", Scope: ServeOnly, Hidden: true,
+		Usage: "Address of the database of --store that leads there without a pooler, so that replicas hear of each other at once; same: that of --store itself.",
+		set: func(c *Config, v string) error {
+			if v == "same" {
+				c.StoreListen = v
+				return nil
+			}
+			return database(&c.StoreListen, v)
+		},
+		get: func(c *Config) string { return HidePassword(c.StoreListen) },
+	},
+	{
 		Name: "lease", Type: "duration", Default: "15s", Scope: ServeOnly,
 		Usage: "How long a replica that has fallen silent keeps its runs, where several share a database.",
 		set:   func(c *Config, v string) error { return duration(&c.Lease, v, time.Second, time.Hour) },

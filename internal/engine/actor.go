@@ -19,6 +19,7 @@ type message struct {
 	done    *callKey       // the call whose result cmd is
 	reply   chan<- Outcome // nil if nobody waits
 	moved   bool           // somebody else has made a step of the run
+	claimed bool           // the run has been claimed, and waits for its first turn
 	told    bool           // whoever waits has been answered
 	drafts  []*store.Draft // audit entries that become durable with what cmd does
 }
@@ -75,6 +76,7 @@ func (a *actor) loop() {
 			return
 		}
 		a.handle(mail)
+		a.e.began(a.id, mail)
 	}
 }
 

@@ -94,6 +94,10 @@ type Engine struct {
 	instance atomic.Pointer[string] // fresh for every process start
 	actors   registry
 	slots    *limit.Fair[string] // by tenant
+	backlog  *backlog
+	claiming sync.Mutex
+
+	batch int // how many runs one look takes on
 
 	performing performing
 	timers     *timers
@@ -147,6 +151,11 @@ func New(cfg Config) *Engine {
 	e.timers = newTimers(cfg.Clock)
 	e.life.Store(newLife())
 	e.others = cfg.Replicas
+	e.batch, e.backlog = claimBatch, newBacklog(0)
+	if e.others != nil { // who takes on more than it can begin keeps it from the others
+		e.batch = min(max(cfg.Workers, leastBatch), claimBatch)
+		e.backlog = newBacklog(e.batch)
+	}
 	e.looking, e.look = context.WithCancel(context.Background())
 	e.grace, e.quickLimit, e.strays.most = 5*time.Second, quickLimit, strayShare*cfg.Workers
 	return e

@@ -80,7 +80,9 @@ func (a *actor) handle(mail []message) {
 				time.Sleep(moment)
 			}
 			wait = min(2*wait, longestGap)
-			mail = append(kept(mail), a.e.actors.more(a)...)
+			more := a.e.actors.more(a)
+			a.e.began(a.id, more)
+			mail = append(kept(mail), more...)
 		}
 	}
 }

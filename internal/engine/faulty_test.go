@@ -174,11 +174,11 @@ func (o faultyOwner) Heartbeat(ctx context.Context, instance string, ttl time.Du
 	return o.Ownership.Heartbeat(ctx, instance, ttl)
 }
 
-func (o faultyOwner) Claim(ctx context.Context, instance string, now time.Time, limit int) ([]store.Run, error) {
+func (o faultyOwner) Claim(ctx context.Context, instance string, now time.Time, limit int, skip ...string) ([]store.Run, error) {
 	if err := o.down(); err != nil {
 		return nil, err
 	}
-	runs, err := o.Ownership.Claim(ctx, instance, now, limit)
+	runs, err := o.Ownership.Claim(ctx, instance, now, limit, skip...)
 	o.f.claimed.Add(int64(len(runs)))
 	return runs, err
 }

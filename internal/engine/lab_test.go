@@ -36,6 +36,7 @@ type lab struct {
 	clock clock.Clock
 	limit run.Limits
 	seams *effect.Registry
+	hints bool    // of a shared lab: engines hear of each other
 	e     *Engine // the one that started last
 }
 

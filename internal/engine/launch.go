@@ -35,6 +35,7 @@ func (a *actor) launch(x run.Execute) {
 	chunk, flush := a.chunker(ctx, x)
 	in := e.input(a.s, step, typ, x, callServices{scope: &locked{scope: a.s.Frozen()}, chunk: chunk})
 	e.outsideServices(a.s, typ, x, in)
+	e.backlog.add(a.id.Tenant, 1)
 	e.calls.add()
 	over := sync.OnceFunc(e.calls.done)
 	go func() {
@@ -71,7 +72,13 @@ func (l *locked) Lookup(name string) (jsontext.Value, bool) {
 // for the call any more, even if its code does not notice.
 func (e *Engine) outside(ctx context.Context, typ *node.Type, in *node.Input, over func()) (r run.NodeResult, ok bool) {
 	tenant := in.TenantID
-	if e.slots.Enter(ctx, tenant) != nil {
+	ready, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.looking, cancel) // an engine that stops leaves what has not begun to others
+	err := e.slots.Enter(ready, tenant)
+	stop()
+	cancel()
+	e.begun(tenant)
+	if err != nil {
 		return r, false
 	}
 	leave := sync.OnceFunc(func() { e.slots.Leave(tenant) })

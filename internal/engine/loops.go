@@ -3,14 +3,19 @@ package engine
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/run"
 	"github.com/fermata-run/fermata/internal/store"
 )
 
-// claimBatch is how many runs one look into the store takes on.
-const claimBatch = 256
+// claimBatch is how many runs one look into the store takes on. Of an instance with
+// little room that shares the store it is fewer, but leastBatch.
+const (
+	claimBatch = 256
+	leastBatch = 16
+)
 
 // heartbeat keeps this instance alive in the store.
 func (e *Engine) heartbeat() {
@@ -24,7 +29,7 @@ func (e *Engine) heartbeat() {
 		case errors.Is(err, store.ErrNotFound):
 			e.fence(id)
 		default:
-			e.log.Error("heartbeat failed", "instance", e.Instance(), "err", err)
+			e.log.Log(e.looking, severity(err), "heartbeat failed", "instance", e.Instance(), "err", err)
 		}
 		select {
 		case <-e.stop:
@@ -68,37 +73,47 @@ func (e *Engine) untilDue() bool {
 
 // claim takes on runs that have something to do and nobody alive to do it.
 func (e *Engine) claim() {
+	e.claiming.Lock() // so that what one look takes on is counted before the next
+	defer e.claiming.Unlock()
 	ctx, done := context.WithTimeout(e.looking, 30*time.Second)
 	defer done()
+	// What is due after this is found by the look, or told. It is forgotten even if
+	// the look fails, or a failing store would be asked without a pause.
+	e.timers.forgetParked()
+	var skip []string
 	for {
 		if e.draining.Load() {
 			return
 		}
 		id := e.Instance()
-		runs, err := e.store.Ownership().Claim(ctx, id, e.clock.Now(), claimBatch)
+		skip = e.backlog.full()
+		runs, err := e.store.Ownership().Claim(ctx, id, e.clock.Now(), e.batch, skip...)
 		if errors.Is(err, store.ErrNotFound) {
 			e.fence(id)
 			return
 		}
 		if err != nil {
 			if !errors.Is(err, store.ErrClosed) && e.looking.Err() == nil {
-				e.log.Error("claiming runs failed", "err", err)
+				e.log.Log(e.looking, severity(err), "claiming runs failed", "err", err)
 			}
-			e.timers.forgetParked() // or a failing store would be asked without a pause
 			return
 		}
 		for _, r := range runs {
-			e.actors.deliver(e, r.ID, message{cmd: run.Tick{}})
+			e.backlog.add(r.ID.Tenant, 1)
+			e.actors.deliver(e, r.ID, message{cmd: run.Tick{}, claimed: true})
 		}
-		if len(runs) < claimBatch {
+		if len(runs) < e.batch {
 			break
 		}
 	}
-	e.timers.forgetParked() // what is due after this is found by the look, or told
 	next, err := e.store.Ownership().NextWake(ctx)
-	if err == nil && !next.IsZero() {
-		e.timers.poke(next)
+	if err != nil || next.IsZero() {
+		return
 	}
+	if now := e.clock.Now(); len(skip) > 0 && !next.After(now) {
+		next = now.Add(e.cfg.ReconcileEvery / 10) // due, and left to others for now
+	}
+	e.timers.poke(next)
 }
 
 // settleNews passes on news of children that have not been settled. News that
@@ -135,4 +150,13 @@ func (e *Engine) tickActive() {
 		case <-e.clock.After(wait):
 		}
 	}
+}
+
+// severity is that of a failed look. A database that is away comes back, and everything
+// goes on by itself.
+func severity(err error) slog.Level {
+	if errors.Is(err, store.ErrUnavailable) {
+		return slog.LevelWarn
+	}
+	return slog.LevelError
 }

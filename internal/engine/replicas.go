@@ -60,10 +60,20 @@ func refuseGuest(mail []message, outs []Outcome) {
 func (e *Engine) lookOut() {
 	told := time.Duration(0)
 	var due time.Time
+	hints := e.others.Hints()
 	for {
 		select {
 		case <-e.stop:
 			return
+		case h := <-hints:
+			if e.hear(h) {
+				due = time.Time{}
+			}
+			for range len(hints) { // all that are at hand, and then one look
+				if e.hear(<-hints) {
+					due = time.Time{}
+				}
+			}
 		case <-time.After(firstLook):
 		}
 		if now := time.Now(); e.actors.size() > 0 && !now.Before(due) {
@@ -75,6 +85,45 @@ func (e *Engine) lookOut() {
 		}
 		e.lookAtWatched()
 	}
+}
+
+// hear makes the next look one at what a hint is about. It reports whether that is what
+// others have told this instance.
+func (e *Engine) hear(h store.Hint) (told bool) {
+	if !h.Run.IsZero() {
+		e.feed.hint(h.Run)
+	}
+	if h.All {
+		e.feed.hintAll()
+	}
+	if h.Work || h.All {
+		e.timers.poke(e.clock.Now())
+	}
+	return h.All || h.Instance == e.Instance()
+}
+
+// hint has the end of a run's log looked at with the next look, if somebody watches.
+func (f *Feed) hint(id ids.Run) {
+	if t := f.topic(id); t != nil {
+		t.soon()
+	}
+}
+
+func (f *Feed) hintAll() {
+	for i := range f.shards {
+		sh := &f.shards[i]
+		sh.mu.Lock()
+		for _, t := range sh.topics {
+			t.soon()
+		}
+		sh.mu.Unlock()
+	}
+}
+
+func (t *topic) soon() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookAt = time.Time{}
 }
 
 // takeTold looks at the runs of this instance in which others have made a step.

@@ -153,3 +153,6 @@ func (h *Host) Limits() Limits { return h.cfg.Limits }
 // certificate has to record (spec v2 security-defaults.md §Relaxations). They are
 // never a member of discovery.
 func (h *Host) Relaxations() []relax.Relaxation { return h.cfg.Relaxations }
+
+// Now is the host's time, which replicas agree on.
+func (h *Host) Now() time.Time { return h.clock.Now() }

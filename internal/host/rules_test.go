@@ -18,6 +18,7 @@ import (
 // what starts, runs and describes the host, and what a token has opened already.
 var uncalled = map[string]string{
 	"Limits": "bounds", "Relaxations": "for the operator", "Capabilities": "discovery, which is for everybody", "ProtocolVersions": "discovery, too", "Fixtures": "discovery, too",
+	"Now":            "the time says nothing about anybody",
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Prune": "the operator, beside the host",
 	"Callback": "the worker of deliveries", "OfferPeriod": "part of a validator", "RotateTokenKey": "the embedding program",
 	"OpenToken": "the token is the credential", "InspectByToken": "behind OpenToken", "ResolveByToken": "behind OpenToken",

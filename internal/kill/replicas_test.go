@@ -13,9 +13,8 @@ import (
 )
 
 // replicas are hosts that share a database.
-func replicas(t *testing.T, n int, flags ...string) []*host {
+func replicas(t *testing.T, address string, n int, flags ...string) []*host {
 	t.Helper()
-	address := pgtest.Database(t, t.TempDir())
 	var out []*host
 	for range n {
 		h := newHost(t, append([]string{"--store", address, "--store-connections", "8", "--lease", "2s"}, flags...)...)
@@ -44,8 +43,41 @@ func (h *host) pause(d time.Duration) {
 	p.cmd.Process.Signal(syscall.SIGCONT) //nolint:errcheck // it lives
 }
 
-// TestKillReplicas kills and pauses replicas that charge orders: no order is charged
-// twice, and every run comes to its end.
+// restart stops a database in order or crashes it, and starts it again.
+func restart(t *testing.T, db *pgtest.Cluster, sig syscall.Signal) {
+	t.Helper()
+	db.Stop(sig)
+	if err := db.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// standStill keeps a database from answering for longer than a lease.
+func standStill(t *testing.T, db *pgtest.Cluster, d time.Duration) {
+	t.Helper()
+	if err := db.Stand(syscall.SIGSTOP); err != nil {
+		t.Error(err)
+	}
+	time.Sleep(d)
+	if err := db.Stand(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// terminate ends every connection of the replicas.
+func terminate(t *testing.T, db *pgtest.Cluster) {
+	t.Helper()
+	err := db.Exec(t.Context(), "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE pid <> pg_backend_pid() AND application_name = 'fermata'`)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKillReplicas kills and pauses replicas that charge orders, ends their connections,
+// and stops, crashes and freezes their database: no order is charged twice, no call is
+// begun twice as the same attempt, nothing acknowledged is lost, and every run comes to
+// its end.
 func TestKillReplicas(t *testing.T) {
 	flags := egress(t)
 	if flags == nil {
@@ -54,7 +86,8 @@ func TestKillReplicas(t *testing.T) {
 	s := seed(t)
 	rng := rand.New(rand.NewPCG(s, 3))
 	out := newShop(t)
-	r := replicas(t, 3, flags...)
+	db := pgtest.New(t)
+	r := replicas(t, db.Address("postgres"), 3, append(flags, "--store-listen", "same")...)
 	for _, d := range charges(out.http.URL) {
 		r[0].register(d)
 	}
@@ -85,8 +118,16 @@ func TestKillReplicas(t *testing.T) {
 	for n := range kills(t) {
 		time.Sleep(time.Duration(200+rng.IntN(600)) * time.Millisecond)
 		h := r[rng.IntN(len(r))]
-		if n%2 == 1 {
+		switch n % 6 {
+		case 1:
 			h.pause(3500 * time.Millisecond)
+			continue
+		case 2, 5:
+			restart(t, db, []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT}[n%6/5])
+			continue
+		case 3:
+			standStill(t, db, 3*time.Second)
+			terminate(t, db)
 			continue
 		}
 		h.crash()

@@ -190,6 +190,28 @@ func (c *Cluster) Stop(sig syscall.Signal) {
 	c.proc = nil
 }
 
+// Stand makes every process of the server stand still (SIGSTOP), or go on (SIGCONT).
+func (c *Cluster) Stand(sig syscall.Signal) error {
+	pid := strconv.Itoa(c.proc.Process.Pid)
+	children, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	if err != nil {
+		children, err = exec.Command("ps", "-o", "pid=", "--ppid", pid).Output()
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range append(bytes.Fields(children), []byte(pid)) {
+		n, err := strconv.Atoi(string(f))
+		if err == nil {
+			err = syscall.Kill(n, sig)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close ends the server and removes what it has kept.
 func (c *Cluster) Close() {
 	c.Stop(syscall.SIGQUIT)

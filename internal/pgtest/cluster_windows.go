@@ -29,6 +29,9 @@ func (c *Cluster) Start() error { return ErrAbsent }
 // Stop ends the server.
 func (c *Cluster) Stop(syscall.Signal) {}
 
+// Stand makes the server stand still, or go on.
+func (c *Cluster) Stand(syscall.Signal) error { return errAbsent }
+
 // Close ends the server.
 func (c *Cluster) Close() {}
 

@@ -32,13 +32,35 @@ var (
 var marks = []string{olderToken, "fermata_", "ow2.", "whsec_", "fermata-master-key-1:", "fv1.dk_"}
 
 // foreignMarks are cheap signs of a foreign form.
-var foreignMarks = []string{"eyJ", "sk-", "AIza", "gh", "xox", "AKIA", "ASIA"}
+var foreignMarks = []string{
+	"eyJ", "sk-", "AIza", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "AKIA", "ASIA",
+}
 
 func mayHoldOwn(s string) bool {
 	return holdsAny(s, marks)
 }
 
-func mayHoldForeign(s string) bool { return holdsAny(s, foreignMarks) }
+// mayHoldForeign looks where a word begins: "task-" and "disk-" are everywhere.
+func mayHoldForeign(s string) bool {
+	for _, m := range foreignMarks {
+		for at := 0; ; {
+			i := strings.Index(s[at:], m)
+			if i < 0 {
+				break
+			}
+			i += at
+			if i == 0 || !word(s[i-1]) {
+				return true
+			}
+			at = i + len(m)
+		}
+	}
+	return false
+}
+
+func word(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
 
 func holdsAny(s string, marks []string) bool {
 	for _, m := range marks {

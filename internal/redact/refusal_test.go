@@ -61,3 +61,17 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("%q", msg)
 	}
 }
+
+func TestKeysJSON(t *testing.T) {
+	const plain = `{"a":"task-force, risk-averse, right: \u00e9", "b" : [1.50,"sk-short"]}`
+	if got := string(redact.KeysJSON([]byte(plain))); got != plain {
+		t.Errorf("%s", got)
+	}
+	for _, key := range foreignKeys()[1:] {
+		in := `{"task-1":"x \n` + key + `", "b" : [1.50,"(` + key + `)"]}`
+		want := `{"task-1":"x \n[hidden]", "b" : [1.50,"([hidden])"]}`
+		if got := string(redact.KeysJSON([]byte(in))); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -65,7 +65,16 @@ type Draft struct {
 	audit.Fact
 
 	written atomic.Bool
+	placed  atomic.Pointer[Entry]
 }
+
+// Place remembers where a write whose outcome may stay unknown has put the draft. It is
+// for backends, whose next try looks whether it is there: the entry holds the hash of the
+// one before it, so that none but it has its bytes in its place.
+func (d *Draft) Place(e Entry) { d.placed.Store(&e) }
+
+// Placed is what Place was told last; nil for nothing.
+func (d *Draft) Placed() *Entry { return d.placed.Load() }
 
 // Written reports whether the draft is durable.
 func (d *Draft) Written() bool { return d.written.Load() }

@@ -20,6 +20,17 @@ type Replicas interface {
 	// Ends reads the sequences of the last events of runs. Runs that are not there
 	// are left out.
 	Ends(ctx context.Context, runs []ids.Run) (map[ids.Run]int64, error)
+	// Hints says what others may have done, some of it, and perhaps late, twice or
+	// wrongly: it only saves waiting for the next look. Nil if nothing is heard.
+	Hints() <-chan Hint
 	// Now is the database's time.
 	Now(ctx context.Context) (time.Time, error)
+}
+
+// Hint is one thing that another instance may have done.
+type Hint struct {
+	Run      ids.Run // has new events
+	Instance string  // has something to take with Told
+	Work     bool    // there may be something to claim
+	All      bool    // anything: nothing was heard for a while
 }

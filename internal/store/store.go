@@ -247,9 +247,12 @@ type Ownership interface {
 	Heartbeat(ctx context.Context, instance string, ttl time.Duration) error
 	// Claim gives instance up to limit runs that nobody alive executes and that
 	// have something to do: runs of lost instances, and runs whose WakeAt is not
-	// after now. Each claim raises the run's epoch; only runs whose update took
+	// after now. If there are more than limit, tenants take turns, so that one run of
+	// a tenant is among the first however many another one has; of many tenants, those
+	// that have had no turn come first in a later claim. Runs of tenants in skip stay
+	// where they are. Each claim raises the run's epoch; only runs whose update took
 	// effect are returned. An instance that is not registered gets ErrNotFound.
-	Claim(ctx context.Context, instance string, now time.Time, limit int) ([]Run, error)
+	Claim(ctx context.Context, instance string, now time.Time, limit int, skip ...string) ([]Run, error)
 	// NextWake is the earliest WakeAt of runs nobody executes; zero for none.
 	NextWake(ctx context.Context) (time.Time, error)
 	// Unsettled lists child runs whose news their parents have not taken into

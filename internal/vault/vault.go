@@ -168,6 +168,10 @@ func (v *Vault) begin(ctx context.Context) error {
 	}
 	for _, c := range cells {
 		if _, _, ok := split(c.Value); ok {
+			// Unless another process has sealed it since the keys were read.
+			if keys, err := v.store.Keys(ctx); err != nil || len(keys) > 0 {
+				return errors.Join(err, store.ErrStale)
+			}
 			return errors.New("vault: the data holds sealed values, and the keys that open them are gone from it: restore a whole backup; nothing has been changed")
 		}
 	}

@@ -1,9 +1,11 @@
 package door
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/api/gate"
@@ -27,7 +29,12 @@ type Config struct {
 	BareIDs bool
 	// Key is the grammar of an Idempotency-Key; this major's if nil.
 	Key *KeyForm
+	// Recheck is how often a stream's credential is looked at again; DefaultRecheck if 0.
+	Recheck time.Duration
 }
+
+// DefaultRecheck is how long a stream may outlive the credential that opened it.
+const DefaultRecheck = 30 * time.Second
 
 // Door stands between a server and the operations of one wire.
 type Door struct {
@@ -41,6 +48,9 @@ func New(c Config) *Door {
 	}
 	if c.Key == nil {
 		c.Key = &Key
+	}
+	if c.Recheck <= 0 {
+		c.Recheck = DefaultRecheck
 	}
 	return &Door{c}
 }
@@ -63,6 +73,7 @@ func (d *Door) As(h Handler) func(http.ResponseWriter, *api.Request) error {
 			}
 			defer leave()
 		}
+		r.Still, r.Recheck = d.still(r, c, ok), d.Recheck
 		c, err := d.Host.Enter(r.Context(), c)
 		if err != nil {
 			return err
@@ -71,6 +82,22 @@ func (d *Door) As(h Handler) func(http.ResponseWriter, *api.Request) error {
 			return err
 		}
 		return d.refusal(c.Tenant(), d.serve(w, r, c, h))
+	}
+}
+
+// still looks again at what let a caller in. A token says itself how long it lasts, and
+// its proof holds for one request; a key may be revoked at any time, a tenant suspended,
+// a membership taken away.
+func (d *Door) still(r *api.Request, c identity.Caller, vouched bool) func(context.Context) (identity.Caller, error) {
+	return func(ctx context.Context) (identity.Caller, error) {
+		again := c
+		if !vouched && c.Expires.IsZero() {
+			var err error
+			if again, err = d.Auth.Authenticate(r.WithContext(ctx)); err != nil {
+				return identity.Caller{}, err
+			}
+		}
+		return d.Host.Enter(ctx, again)
 	}
 }
 

@@ -20,13 +20,26 @@ type stream struct {
 	held   []event.Event            // waiting to be sent as a batch
 	size   int                      // of what is held, in bytes
 	due    <-chan time.Time         // when they must be
+
+	allowed func(context.Context) bool // whether the subscriber may still read; may be nil
+	recheck time.Duration              // how often that is asked
 }
 
 // run sends until the run's last event is written, the client goes, or the host
 // stops. It returns an error only for what the connection must be cut for.
 func (s *stream) run(ctx context.Context) error {
+	asked := time.Now()
 	for {
-		alive := time.NewTimer(sse.Keepalive)
+		if s.allowed != nil && time.Since(asked) >= s.recheck {
+			if !s.allowed(ctx) {
+				if err := s.release(); err != nil {
+					return err
+				}
+				return quiet(s.out.Comment("the credential no longer allows this"))
+			}
+			asked = time.Now()
+		}
+		alive := time.NewTimer(s.silence())
 		wait := alive.C
 		if s.due != nil {
 			wait = s.due
@@ -46,6 +59,14 @@ func (s *stream) run(ctx context.Context) error {
 			return quiet(err)
 		}
 	}
+}
+
+// silence is how long a stream says nothing, and looks at nothing.
+func (s *stream) silence() time.Duration {
+	if s.allowed != nil && s.recheck < sse.Keepalive {
+		return s.recheck
+	}
+	return sse.Keepalive
 }
 
 // quiet drops a write error: it means that the client has gone.

@@ -11,6 +11,7 @@ import (
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
+	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/fermata-run/fermata/internal/run"
 )
 
@@ -36,6 +37,23 @@ type begun struct {
 	resumed bool
 }
 
+// allowed says whether whoever opened a stream may still read the run: its credential
+// may have been revoked since, its tenant suspended, its role taken away. Nil if nothing
+// of that can be asked again. That the store is away is no reason to turn anybody out.
+func allowed(h *host.Host, r *api.Request, id ids.Run) func(context.Context) bool {
+	if r.Still == nil {
+		return nil
+	}
+	return func(ctx context.Context) bool {
+		c, err := r.Still(ctx)
+		if err == nil {
+			_, err = h.Head(ctx, c, id)
+		}
+		var p *problem.Error
+		return !errors.As(err, &p) || p.Status() >= http.StatusInternalServerError || p.Status() == http.StatusTooManyRequests
+	}
+}
+
 // Serve answers with the run's events until its last, as long as the caller's
 // credential lasts.
 func Serve(h *host.Host, w http.ResponseWriter, r *api.Request, c identity.Caller, id ids.Run, ask Ask, wire Wire) error {
@@ -58,7 +76,7 @@ func Serve(h *host.Host, w http.ResponseWriter, r *api.Request, c identity.Calle
 		return nil //nolint:nilerr // the client has gone
 	}
 	out.Clean = wire.Clean
-	s := stream{log: log, out: out, buffer: ask.Buffer}
+	s := stream{log: log, out: out, buffer: ask.Buffer, allowed: allowed(h, r, id), recheck: r.Recheck}
 	if ask.Mode.Values {
 		b := begun{h: h, id: id, wire: wire, after: after, resumed: resumed}
 		if s.fold, err = b.folder(r.Context(), out); err != nil {
@@ -72,7 +90,7 @@ func Serve(h *host.Host, w http.ResponseWriter, r *api.Request, c identity.Calle
 	// comes back with a fresh one, and goes on behind what it has read.
 	ctx, stop := r.Context(), func() {}
 	if !c.Expires.IsZero() {
-		ctx, stop = context.WithDeadline(ctx, c.Expires)
+		ctx, stop = context.WithTimeout(ctx, c.Expires.Sub(h.Now()))
 	}
 	defer stop()
 	return s.run(ctx)

@@ -3,6 +3,7 @@ package v1
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/fermata-run/fermata/internal/api"
@@ -60,8 +61,22 @@ func New(c overlap.Config) *API {
 	return a
 }
 
+// registries are the paths of pack registries. A host that is none leaves them out, and
+// v1's clients see it by an answer that is not in the protocol's form (node-packs.md
+// §Registry HTTP API): any that is would say that there is a registry.
+var registries = []string{Prefix + "/packs/", Prefix + "/packs-test/"}
+
 // ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.server.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, p := range registries {
+		if strings.HasPrefix(r.URL.Path, p) {
+			a.Stamp(w.Header(), r)
+			http.NotFound(w, r)
+			return
+		}
+	}
+	a.server.ServeHTTP(w, r)
+}
 
 // Methods are the methods of a path, as it is written in a request; none if it is
 // no operation's.

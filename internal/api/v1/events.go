@@ -142,7 +142,7 @@ func (a *API) pollEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err != nil {
 		return err
 	}
-	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, time.Now()))
+	page, err := a.host.Poll(r.Context(), c, id, after, c.AtMost(time.Duration(timeout)*time.Second, a.host.Now()))
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,16 @@ func (a *API) resolveApproval(w http.ResponseWriter, r *api.Request, c identity.
 	if value.Kind() == '{' && json.Unmarshal(value, &b) == nil && b["resumeValue"] != nil {
 		value = b["resumeValue"]
 	}
-	return a.resolve(w, r, c, id, node, value)
+	return ofApproval(a.resolve(w, r, c, id, node, value))
+}
+
+// ofApproval is a refusal on the older route, which knows of no cancelled interrupt: who
+// comes too late meets a conflict there, whoever was first (the suite's interruptRace).
+func ofApproval(err error) error {
+	if p := problem.From(err); err != nil && p.Code == problem.InterruptCancelled {
+		return with(problem.New(problem.InterruptAlreadyResolved, "%s", p.Message), p.Details)
+	}
+	return err
 }
 
 func (a *API) resolve(w http.ResponseWriter, r *api.Request, c identity.Caller, id ids.Run, node string, value jsontext.Value) error {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,7 +32,9 @@ var shapes = map[event.Type]func(*event.Event, *members){
 // Payload is an event's payload in v1's form (spec v1 run-event-payloads.schema.json).
 // What v1 has no other form for is the same bytes. A log in the words of v1 comes out
 // as its host wrote it.
-func Payload(e *event.Event) jsontext.Value {
+func Payload(e *event.Event) jsontext.Value { return redact.KeysJSON(shaped(e)) }
+
+func shaped(e *event.Event) jsontext.Value {
 	shape := shapes[e.Type]
 	if shape == nil && !named(e.Payload) {
 		return e.Payload

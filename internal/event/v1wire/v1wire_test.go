@@ -29,6 +29,10 @@ func of(typ event.Type, payload string) *event.Event {
 	}
 }
 
+// key has the form of what somebody else hands out. Events of v1 hold no such thing,
+// wherever it came from (v1 capabilities.md §Secrets).
+var key = "sk" + "-" + strings.Repeat("NotAKey0", 3)
+
 // cases are payloads as this host's logs hold them, and as v1 has them.
 var cases = []struct {
 	typ      event.Type
@@ -37,6 +41,7 @@ var cases = []struct {
 	{event.NodeStarted, `{"nodeId":"n1","typeId":"core.noop","attempt":0}`, `{"nodeId":"n1","typeId":"core.noop","attempt":0}`},
 	{event.RunStarted, `{"workflowId":"w","inputs":{"runId":"acme/fedcba9876543210","n":1.50},"transport":"rest","engineVersion":1,"owner":{"tenant":"acme","workspace":"eu","subject":` + subject + `},"tags":["a"],"x-fermata":{"workflowVersion":"1","parent":{"runId":"acme/fedcba9876543210"}}}`,
 		`{"workflowId":"w","inputs":{"runId":"acme/fedcba9876543210","n":1.50},"transport":"rest","engineVersion":"1","owner":{"tenant":"acme","workspace":"eu","principal":"ann"},"tags":["a"]}`},
+	{event.RunStarted, `{"workflowId":"w","inputs":{"said":"use ` + key + ` now","n":1.50}}`, `{"workflowId":"w","inputs":{"said":"use [hidden] now","n":1.50}}`},
 	{event.NodeDispatched, `{"childRunId":` + child + `,"childWorkflowId":"w","childStatus":"pending"}`, `{"childRunId":"fedcba9876543210","childWorkflowId":"w","childStatus":"pending"}`},
 	{event.NodeCompleted, `{"nodeId":"n1","outputs":{"childRunId":` + child + `,"deep":{"childRunId":` + child + `},"n":1e400},"durationMs":3,"x-fermata":{"edges":["e"]}}`,
 		`{"nodeId":"n1","outputs":{"childRunId":"fedcba9876543210","deep":{"childRunId":` + child + `},"n":1e400},"durationMs":3}`},

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -24,6 +25,7 @@ const (
 	lockHead    = selectHead + ` FOR UPDATE`
 	unanchored  = `SELECT ` + headColumns + ` FROM audit_heads WHERE waiting IS NOT NULL AND tenant > $1 ORDER BY tenant LIMIT $2`
 	listHeads   = `SELECT ` + headColumns + ` FROM audit_heads WHERE tenant > $1 ORDER BY tenant LIMIT $2`
+	selectEntry = `SELECT body FROM audit_entries WHERE tenant = $1 AND seq = $2`
 	insertEntry = `INSERT INTO audit_entries (tenant, seq, body) VALUES ($1, $2, $3)`
 	moveHead    = `UPDATE audit_heads SET seq = $2, hash = $3, waiting = coalesce(waiting, $4) WHERE tenant = $1`
 
@@ -69,15 +71,34 @@ func place(ctx context.Context, q querier, b *pgx.Batch, drafts []*store.Draft, 
 				return err
 			}
 		}
+		if there, err := isPlaced(ctx, q, d); err != nil || there {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		body, end, err := audit.Place(d.Chain, h.Position, d.Fact)
 		if err != nil {
 			return damage(err)
 		}
 		h.Position = end
+		d.Place(store.Entry{Sequence: end.Sequence, Body: body})
 		b.Queue(insertEntry, d.Chain, end.Sequence, body)
 		b.Queue(moveHead, d.Chain, end.Sequence, end.Hash, millis(d.At))
 	}
 	return nil
+}
+
+// isPlaced says whether an earlier try, whose commit was not answered, has placed a
+// draft. The head of its chain is locked, so that try has come to its end.
+func isPlaced(ctx context.Context, q querier, d *store.Draft) (bool, error) {
+	was := d.Placed()
+	if was == nil {
+		return false, nil
+	}
+	var body []byte
+	found, err := one(ctx, q, selectEntry, []any{d.Chain, was.Sequence}, &body)
+	return found && bytes.Equal(body, was.Body), err
 }
 
 // headOf is a chain's head, locked; a chain without one begins.

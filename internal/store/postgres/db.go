@@ -17,6 +17,7 @@ import (
 const (
 	contestedTries = 12
 	brokenTries    = 4
+	lateTries      = 2 // a server that is silent has kept everybody waiting
 )
 
 // querier is what statements are executed on: a pool, or a transaction.
@@ -40,12 +41,21 @@ func pause(ctx context.Context, try int) {
 
 // read executes fn, which changes nothing and may run more than once.
 func (s *Store) read(ctx context.Context, fn func(q querier) error) error {
-	for try := 0; ; try++ {
+	return s.readWithin(ctx, s.timeout, fn)
+}
+
+// readWithin bounds each try.
+func (s *Store) readWithin(ctx context.Context, d time.Duration, fn func(q querier) error) error {
+	for try, late := 0, false; ; try++ {
 		if err := s.open(ctx); err != nil {
 			return err
 		}
-		err := fn(s.pool)
-		if err == nil || ctx.Err() != nil || !s.again(err, try) {
+		own, done := context.WithTimeout(ctx, d)
+		err := fn(timed{s.pool, own})
+		again := !late // once: who waits wants to know
+		late = s.late(own, ctx, err)
+		done()
+		if err == nil || ctx.Err() != nil || !s.again(err, try) || late && !again {
 			return s.verdict(ctx, err)
 		}
 		pause(ctx, try)
@@ -80,18 +90,22 @@ var errUnknown = errors.New("whether it was written is not known")
 // by here, so none can be without. If the outcome is not known the error is errUnknown, too.
 func (s *Store) tx(ctx context.Context, fn func(q querier) error) error {
 	drafts := store.Drafts(ctx)
-	for try := 0; ; try++ {
+	for try, late := 0, false; ; try++ {
 		if err := s.open(ctx); err != nil {
 			return err
 		}
-		committing, err := s.once(ctx, drafts, fn)
+		own, done := context.WithTimeout(ctx, s.timeout)
+		committing, err := s.once(own, drafts, fn)
+		again := !late
+		late = s.late(own, ctx, err)
+		done()
 		switch {
 		case err == nil:
 			store.Keep(drafts)
 			return nil
 		case committing && broken(err):
 			return errors.Join(s.verdict(ctx, err), errUnknown)
-		case ctx.Err() != nil || !s.again(err, try):
+		case ctx.Err() != nil || !s.again(err, try) || late && !again:
 			return s.verdict(ctx, err)
 		}
 		pause(ctx, try)
@@ -103,7 +117,7 @@ func (s *Store) once(ctx context.Context, drafts []*store.Draft, fn func(q queri
 	if err != nil {
 		return false, err
 	}
-	if err = fn(tx); err == nil && len(drafts) > 0 {
+	if err = fn(timed{tx, ctx}); err == nil && len(drafts) > 0 {
 		b := &pgx.Batch{}
 		if err = place(ctx, tx, b, drafts, nil); err == nil {
 			err = tx.SendBatch(ctx, b).Close()

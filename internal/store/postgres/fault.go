@@ -48,7 +48,7 @@ func fault(ctx context.Context, err error) error {
 func sentinel(err error) bool {
 	for _, s := range []error{
 		store.ErrNotFound, store.ErrStale, store.ErrExists, store.ErrClosed, store.ErrFull, store.ErrTooLarge, store.ErrUnavailable, store.ErrUsed, store.ErrInUse,
-		errAgain, errSplit,
+		errAgain, errSplit, ErrPartitions,
 	} {
 		if errors.Is(err, s) {
 			return true

@@ -50,7 +50,9 @@ func (o ownership) Register(ctx context.Context, instance string) error {
 
 // Heartbeat implements store.Ownership.
 func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Duration) error {
-	return wrap("heartbeat", o.s.read(ctx, func(q querier) error { // to beat twice does no harm
+	// A try that hears nothing must leave time for another one. A healthy database gets
+	// the time it may need all the same, however short the lease.
+	return wrap("heartbeat", o.s.readWithin(ctx, min(max(ttl/3, time.Second), o.s.timeout), func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
@@ -67,6 +69,9 @@ func (o ownership) Deregister(ctx context.Context, instance string) error {
 		return err
 	})
 	o.s.looks.again()
+	if err == nil && o.s.hints != nil {
+		o.s.hints.add(string(hintWork)) // its runs can be had
+	}
 	return wrap("deregister", err)
 }
 
@@ -92,17 +97,21 @@ func lives(ctx context.Context, q querier, holder, instance string) (bool, error
 	return err == nil, err
 }
 
+// registered is an instance that has a row.
+type registered struct {
+	id   string
+	over bool // its lease
+}
+
+func scanInstance(row pgx.CollectableRow) (x registered, err error) {
+	err = row.Scan(&x.id, &x.over)
+	return x, err
+}
+
 // others lists the instances that live, after those whose time is over have been
 // declared lost. It fails if instance is not one of them.
 func others(ctx context.Context, q querier, instance string) (living []string, err error) {
-	type seen struct {
-		id   string
-		over bool
-	}
-	rows, err := list(ctx, q, func(row pgx.CollectableRow) (x seen, err error) {
-		err = row.Scan(&x.id, &x.over)
-		return x, err
-	}, selectInstances)
+	rows, err := list(ctx, q, scanInstance, selectInstances)
 	if err != nil {
 		return nil, err
 	}

@@ -21,18 +21,19 @@ const (
 	// version counts the migrations the database has had; needs is the version a
 	// program must know to work with it. Migrations that only add leave needs alone,
 	// so that a replica of the version before goes on beside them.
-	makeSchema  = `CREATE TABLE IF NOT EXISTS fermata_schema (id bigint PRIMARY KEY, version bigint NOT NULL, needs bigint NOT NULL)`
-	beginSchema = `INSERT INTO fermata_schema (id, version, needs) VALUES (1, 0, 0) ON CONFLICT DO NOTHING`
-	readSchema  = `SELECT version, needs FROM fermata_schema WHERE id = 1`
+	makeSchema  = `CREATE TABLE IF NOT EXISTS fermata_schema (id bigint PRIMARY KEY, version bigint NOT NULL, needs bigint NOT NULL, partitions bigint NOT NULL DEFAULT 0)`
+	beginSchema = `INSERT INTO fermata_schema (id, version, needs, partitions) VALUES (1, 0, 0, 0) ON CONFLICT DO NOTHING`
+	readSchema  = `SELECT version, needs, partitions FROM fermata_schema WHERE id = 1`
 	lockSchema  = readSchema + ` FOR UPDATE`
-	setSchema   = `UPDATE fermata_schema SET version = $1, needs = $2 WHERE id = 1`
+	setSchema   = `UPDATE fermata_schema SET version = $1, needs = $2, partitions = $3 WHERE id = 1`
 )
 
 // Schema says how far a database has been migrated, and how far this program goes.
 type Schema struct {
-	Version int // migrations the database has had
-	Needs   int // the version a program must know to work with it
-	Newest  int // migrations this program has
+	Version    int // migrations the database has had
+	Needs      int // the version a program must know to work with it
+	Newest     int // migrations this program has
+	Partitions int // of each table that grows with runs; 0 for none
 }
 
 // Usable reports whether this program can work with the database as it is.
@@ -42,7 +43,7 @@ func (s Schema) Usable() bool { return s.Version >= s.Newest && s.Needs <= s.New
 func (s *Store) ready(ctx context.Context, up bool) error {
 	is, err := schemaOf(ctx, s.pool)
 	if err == nil && up && is.Version < is.Newest {
-		is, err = migrateUp(ctx, s.pool)
+		is, err = migrateUp(ctx, s.pool, 0)
 	}
 	switch {
 	case err != nil:
@@ -65,10 +66,15 @@ func Status(ctx context.Context, address string) (is Schema, err error) {
 }
 
 // Up brings the database of an address to the newest schema. Any number of programs
-// may do that at once.
-func Up(ctx context.Context, address string) (is Schema, err error) {
+// may do that at once. With partitions above zero the tables that grow with runs come
+// in so many parts each. That is decided when they are made: of a database that has
+// them otherwise, it is ErrPartitions.
+func Up(ctx context.Context, address string, partitions int) (is Schema, err error) {
+	if partitions < 0 || partitions == 1 || partitions > MaxPartitions {
+		return is, fmt.Errorf("postgres: %d partitions: want 0, or from 2 to %d", partitions, MaxPartitions)
+	}
 	err = withPool(ctx, address, func(p *pgxpool.Pool) error {
-		is, err = migrateUp(ctx, p)
+		is, err = migrateUp(ctx, p, partitions)
 		return err
 	})
 	return is, wrap("migrate", fault(ctx, err))
@@ -100,7 +106,7 @@ func schemaOf(ctx context.Context, q querier) (Schema, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	is := Schema{Newest: len(files)}
 	if err == nil {
-		_, err = one(ctx, q, readSchema, nil, &is.Version, &is.Needs)
+		_, err = one(ctx, q, readSchema, nil, &is.Version, &is.Needs, &is.Partitions)
 	}
 	if code(err) == undefined { // a database that is empty
 		err = nil
@@ -118,7 +124,7 @@ func code(err error) string {
 
 // migrateUp applies what is missing, each migration in a transaction of its own that
 // holds the schema's row, so that of several programs one applies it.
-func migrateUp(ctx context.Context, pool *pgxpool.Pool) (is Schema, err error) {
+func migrateUp(ctx context.Context, pool *pgxpool.Pool, partitions int) (is Schema, err error) {
 	for try := 0; ; try++ {
 		// Two who make the table at once may be in each other's way.
 		if _, err = pool.Exec(ctx, makeSchema); err == nil {
@@ -135,7 +141,7 @@ func migrateUp(ctx context.Context, pool *pgxpool.Pool) (is Schema, err error) {
 	for {
 		done := false
 		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			done, err = migrateOne(ctx, tx)
+			done, err = migrateOne(ctx, tx, partitions)
 			return err
 		})
 		if contested(err) {
@@ -145,19 +151,26 @@ func migrateUp(ctx context.Context, pool *pgxpool.Pool) (is Schema, err error) {
 			return is, err
 		}
 		if done {
-			return schemaOf(ctx, pool)
+			is, err = schemaOf(ctx, pool)
+			if err == nil && partitions > 0 && is.Partitions != partitions {
+				err = fmt.Errorf("%w: it has %d, and not %d", ErrPartitions, is.Partitions, partitions)
+			}
+			return is, err
 		}
 	}
 }
 
-func migrateOne(ctx context.Context, tx pgx.Tx) (done bool, err error) {
+func migrateOne(ctx context.Context, tx pgx.Tx, partitions int) (done bool, err error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql") // in order of name, from 1 without a gap
 	if err != nil {
 		return false, err
 	}
-	var version, needs int
-	if err := tx.QueryRow(ctx, lockSchema).Scan(&version, &needs); err != nil {
+	var version, needs, have int
+	if err := tx.QueryRow(ctx, lockSchema).Scan(&version, &needs, &have); err != nil {
 		return false, err
+	}
+	if version > 0 { // whoever began has decided
+		partitions = have
 	}
 	if version >= len(files) {
 		return true, nil
@@ -169,10 +182,10 @@ func migrateOne(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	if needs, err = neededBy(string(text)); err != nil {
 		return false, fmt.Errorf("%s: %w", files[version], err)
 	}
-	if _, err := tx.Conn().PgConn().Exec(ctx, string(text)).ReadAll(); err != nil {
+	if _, err := tx.Conn().PgConn().Exec(ctx, parted(string(text), partitions)).ReadAll(); err != nil {
 		return false, fmt.Errorf("%s: %w", files[version], err)
 	}
-	_, err = tx.Exec(ctx, setSchema, version+1, needs)
+	_, err = tx.Exec(ctx, setSchema, version+1, needs, partitions)
 	return false, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/audit"
 	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/pgtest"
@@ -106,6 +107,18 @@ func TestLostCommits(t *testing.T) {
 				}
 				if p.cuts.Load() == before {
 					t.Error("nothing was cut off")
+				}
+				// A step that changes nothing by which it could be told, with an entry of
+				// the audit log: there is one entry.
+				d := &store.Draft{Chain: "acme", Fact: audit.Fact{At: noon, Action: "run.looked", Outcome: "success"}}
+				head, err := s.Audit().Head(t.Context(), "acme")
+				want("the audit log", err)
+				same := nextStep(c, 0)
+				set(cuts)
+				want("row with an entry", s.Runs().Append(store.Audited(t.Context(), d), same))
+				set(0)
+				if now, err := s.Audit().Head(t.Context(), "acme"); err != nil || now.Sequence != head.Sequence+1 || !d.Written() {
+					t.Errorf("%d entries of one step: %v", now.Sequence-head.Sequence, err)
 				}
 				// A step that was prepared on an old state is refused, cut or not.
 				stale := nextStep(a, 2)

@@ -20,6 +20,15 @@ const (
 		LIMIT $2 FOR UPDATE SKIP LOCKED`
 	dueRuns = `SELECT ` + runColumns + ` FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND wake_at <= $1 AND ` + going + `
 		ORDER BY wake_at LIMIT $2 FOR UPDATE SKIP LOCKED`
+	// Of more than can be had at once, each tenant's share.
+	nextLost = `SELECT tenant, true FROM runs WHERE instance IS NOT NULL AND instance = $1 AND tenant > $2 AND ` + going + `
+		ORDER BY tenant LIMIT 1`
+	lostOf = `SELECT ` + runColumns + ` FROM runs WHERE instance IS NOT NULL AND instance = $1 AND tenant = $2 AND ` + going + `
+		LIMIT $3 FOR UPDATE SKIP LOCKED`
+	nextDue = `SELECT tenant, wake_at <= $1 FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND tenant > $2 AND ` + going + `
+		ORDER BY tenant, wake_at LIMIT 1`
+	dueOf = `SELECT ` + runColumns + ` FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND wake_at <= $1 AND tenant = $2 AND ` + going + `
+		ORDER BY wake_at LIMIT $3 FOR UPDATE SKIP LOCKED`
 	claimRun = `UPDATE runs SET instance = $3, epoch = epoch + 1 WHERE tenant = $1 AND run_id = $2 AND epoch = $4`
 
 	nextWake  = `SELECT wake_at FROM runs WHERE instance IS NULL AND wake_at IS NOT NULL AND ` + going + ` ORDER BY wake_at LIMIT 1`
@@ -54,6 +63,7 @@ func (l *looks) wanted(living []string) bool {
 			return true
 		}
 	}
+	l.living = living // with those that have joined: they may leave before the next look
 	return time.Since(l.at) >= lookEvery
 }
 
@@ -63,18 +73,25 @@ func (l *looks) done(living []string) {
 	l.living, l.at = living, time.Now()
 }
 
-// Claim implements store.Ownership: runs of lost instances first, then those whose
-// timer is due, the earliest first.
-func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int) (out []store.Run, err error) {
+// Claim implements store.Ownership: of each tenant runs of lost instances first, then
+// those whose timer is due, the earliest first.
+func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int, skip ...string) (out []store.Run, err error) {
+	if quiet, err := o.quiet(ctx, instance, now); quiet || err != nil {
+		if err != nil {
+			o.s.looks.again()
+		}
+		return nil, wrap("claim", err)
+	}
 	err = o.s.tx(ctx, func(q querier) error {
 		out = nil
 		living, err := others(ctx, q, instance)
 		if err != nil {
 			return err
 		}
+		o.s.living.Store(int32(len(living)))
 		if o.s.looks.wanted(living) {
 			whole := false
-			if out, whole, err = fromLost(ctx, q, living, limit); err != nil {
+			if out, whole, err = o.fromLost(ctx, q, living, limit, skip); err != nil {
 				return err
 			}
 			if whole {
@@ -84,14 +101,11 @@ func (o ownership) Claim(ctx context.Context, instance string, now time.Time, li
 				return err
 			}
 		}
-		if n := left(limit, len(out)); n != 0 {
-			due, err := list(ctx, q, scanRun, dueRuns, now.UnixMilli(), bound(n))
-			if err != nil {
-				return err
-			}
-			out = append(out, due...)
+		ready, _, err := o.pick(ctx, q, due, now.UnixMilli(), limit, skip)
+		if err != nil {
+			return err
 		}
-		out, err = takeAll(ctx, q, out, instance)
+		out, err = takeAll(ctx, q, store.Turns(append(out, ready...), limit), instance)
 		return err
 	})
 	if err != nil {
@@ -101,37 +115,27 @@ func (o ownership) Claim(ctx context.Context, instance string, now time.Time, li
 	return out, nil
 }
 
-// left is what remains of a limit: 0 for nothing, -1 for no bound.
-func left(limit, have int) int {
-	if limit <= 0 {
-		return -1
-	}
-	return max(limit-have, 0)
-}
-
-// fromLost reads up to limit runs of holders that are not among the living, and says
-// whether these are all. The index is asked for one holder after another: there are
-// few, however many runs they have.
-func fromLost(ctx context.Context, q querier, living []string, limit int) (out []store.Run, whole bool, err error) {
+// fromLost reads up to limit runs or a few more of holders that are not among the
+// living, and says whether these are all. The index is asked for one holder after
+// another: there are few, however many runs they have.
+func (o ownership) fromLost(ctx context.Context, q querier, living []string, limit int, skip []string) (out []store.Run, whole bool, err error) {
+	whole = true
 	for holder := ""; ; {
 		found, err := one(ctx, q, nextHolder, []any{holder}, &holder)
 		if err != nil || !found {
-			return out, true, err
+			return out, whole, err
 		}
 		if slices.Contains(living, holder) {
 			continue
 		}
-		n := left(limit, len(out))
-		if n == 0 {
+		if limit > 0 && len(out) >= limit {
 			return out, false, nil
 		}
-		got, err := list(ctx, q, scanRun, lostRuns, holder, bound(n))
+		got, all, err := o.pick(ctx, q, fromHolder, holder, limit, skip)
 		if err != nil {
 			return nil, false, err
 		}
-		if out = append(out, got...); n > 0 && len(got) == n {
-			return out, false, nil
-		}
+		out, whole = append(out, got...), whole && all
 	}
 }
 

@@ -50,7 +50,7 @@ func unfinished(ctx context.Context, q querier) error {
 // Load implements store.Place, in one transaction.
 func (d database) Load(ctx context.Context, fill func(put store.Visit) error, check func(read func(store.Visit) error) error) error {
 	begin := func(p *pgxpool.Pool) error {
-		is, err := migrateUp(ctx, p)
+		is, err := migrateUp(ctx, p, 0)
 		if err == nil && is.Version > is.Newest {
 			err = fmt.Errorf("%w: the database has schema version %d and this program knows up to %d", store.ErrUsed, is.Version, is.Newest)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // proxy stands between a store and its server. It can cut a connection at a commit:
@@ -17,6 +18,10 @@ type proxy struct {
 	before atomic.Int32 // commits to cut off before the server sees them
 	after  atomic.Int32 // commits to cut off when the server has answered
 	cuts   atomic.Int32
+	hole   atomic.Bool // what is sent gets lost, and nobody is told
+	lost   atomic.Int32
+	slow   atomic.Int64 // how long the next commit takes to reach the server
+	slowed atomic.Int32
 	mu     sync.Mutex
 	conns  []net.Conn
 }
@@ -72,11 +77,21 @@ func (p *proxy) serve(client net.Conn) {
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
 	var deaf atomic.Bool // the client hears nothing more
+	var gone atomic.Bool // something was lost: nothing gets through any more
+	swallow := func() bool {
+		if p.hole.Load() && !gone.Swap(true) {
+			p.lost.Add(1)
+		}
+		return gone.Load()
+	}
 	go func() {
 		defer client.Close()
 		b := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(b)
+			if err == nil && swallow() {
+				continue
+			}
 			if n > 0 && deaf.Load() {
 				// The server has committed and says so.
 				if bytes.Contains(b[:n], []byte("COMMIT\x00")) {
@@ -99,7 +114,14 @@ func (p *proxy) serve(client net.Conn) {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := client.Read(b)
+		if err == nil && swallow() {
+			continue
+		}
 		if n > 0 && bytes.Contains(b[:n], []byte("COMMIT")) {
+			if d := time.Duration(p.slow.Swap(0)); d > 0 {
+				p.slowed.Add(1)
+				time.Sleep(d)
+			}
 			if p.before.Add(-1) >= 0 {
 				p.cuts.Add(1)
 				return

@@ -17,7 +17,7 @@ func (w *writer) resolve(r *request) error {
 	if err == nil {
 		return nil
 	}
-	ctx, done := context.WithTimeout(context.Background(), writeTime)
+	ctx, done := context.WithTimeout(context.Background(), 3*w.s.timeout)
 	defer done()
 	moved := errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrExists)
 	if r.maybe && moved {

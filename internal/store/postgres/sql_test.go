@@ -79,7 +79,7 @@ var hostTables = []string{"instances", "key_hashes", "secrets", "retention_clock
 // acrossTenants are the statements that are about no tenant: the looks of a replica
 // for work, and sweeps. Each reads an index in its order and stops.
 var acrossTenants = []string{
-	"lostRuns", "dueRuns", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
+	"lostRuns", "dueRuns", "nextLost", "nextDue", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
 	"lostTargets", "lostEntries", "oldRecords", "oldEffects", "oldAttempts", "oldLetters", "selectPending", "oldExpired",
 	"takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged",
 	"unkeyed", "countKeys", // at the start of a host
@@ -95,6 +95,9 @@ func TestStatementsAreShared(t *testing.T) {
 	table := regexp.MustCompile(`(?:FROM|INTO|UPDATE) ([a-z_]+)`)
 	tenant := regexp.MustCompile(`(tenant|parent_tenant)( =|,| >)|\(tenant`)
 	for name, sql := range statements(t) {
+		if name == "sendHint" { // for whoever has been set to listen, and relied upon by nobody
+			continue
+		}
 		if m := foreign.FindString(sql); m != "" {
 			t.Errorf("%s uses %q:\n%s", name, m, sql)
 		}
@@ -177,6 +180,7 @@ func TestPlans(t *testing.T) {
 		"selectRun": "runs_pkey", "updateRun": "runs_pkey", "claimRun": "runs_pkey", "settleChild": "runs_",
 		"selectSegments": "events_pkey", "selectTail": "events_pkey", "listAll": "runs_pkey", "listWorkflow": "runs_workflow",
 		"listStatus": "runs_status", "selectChildren": "runs_parent", "nextHolder": "runs_instance", "lostRuns": "runs_instance",
+		"nextLost": "runs_instance", "lostOf": "runs_instance", "nextDue": "runs_due", "dueOf": "runs_due",
 		"dueRuns": "runs_wake", "nextWake": "runs_wake", "unsettled": "runs_notify", "selectEnded": "runs_ended", "endOf": "runs_ended",
 		"nextTenant": "runs_", "dueTargets": "delivery_targets_due", "nextTarget": "delivery_targets_due",
 		"dueEntries": "deliveries_due", "heldEntry": "deliveries_", "activeInScope": "runs_scope", "countActive": "runs_",

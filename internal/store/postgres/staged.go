@@ -22,8 +22,8 @@ const (
 	dropStaged   = `DELETE FROM staged` + oneRun
 	oldestStaged = `SELECT tenant, run_id FROM staged WHERE created_at < $1 ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED`
 	dropSegments = `DELETE FROM events` + oneRun
-	dropSome     = `DELETE FROM events WHERE (tenant, run_id, seq) IN (
-		SELECT tenant, run_id, seq FROM events WHERE tenant = $1 AND run_id = $2 LIMIT $3)`
+	dropSome     = `DELETE FROM events WHERE tenant = $1 AND run_id = $2 AND seq IN (
+		SELECT seq FROM events WHERE tenant = $1 AND run_id = $2 LIMIT $3)`
 )
 
 // Stage implements store.Runs.

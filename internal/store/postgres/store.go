@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,16 +19,29 @@ type Options struct {
 	Connections int
 	// Writers bounds how many groups of steps are written at once. Zero means 3.
 	Writers int
+	// Listen is an address of the same database that leads to it directly and not by way
+	// of a pooler, for hints between replicas; empty for none.
+	Listen string
+	// Log hears of hints that do not come.
+	Log *slog.Logger
+	// Timeout bounds one try of a read or a transaction, so that a server that is silent
+	// is found out. Zero means 20 s.
+	Timeout time.Duration
 	// Migrate brings the database to the newest schema before anything else.
 	Migrate bool
 }
 
 // Store is a PostgreSQL backend. It implements store.Store.
 type Store struct {
-	pool   *pgxpool.Pool
-	writer *writer
-	hooks  hooks
-	looks  looks
+	pool    *pgxpool.Pool
+	writer  *writer
+	hooks   hooks
+	looks   looks
+	rota    rota
+	counted *counted
+	timeout time.Duration
+	hints   *hints       // nil where nobody is told
+	living  atomic.Int32 // instances, as far as known; zero for not known
 
 	definitions cache // of versions, which never change
 
@@ -51,17 +65,28 @@ func Open(ctx context.Context, address string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, wrap("open", err)
 	}
+	counted := &counted{}
+	cfg.ConnConfig.Tracer = counted
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
 	if err != nil {
 		return nil, wrap("open", err)
 	}
-	s := &Store{pool: pool}
+	if opts.Timeout <= 0 {
+		opts.Timeout = defaultTimeout
+	}
+	s := &Store{pool: pool, timeout: opts.Timeout, counted: counted}
 	if err := s.ready(ctx, opts.Migrate); err != nil {
 		pool.Close()
 		return nil, wrap("open", fault(ctx, err))
 	}
 	if opts.Writers <= 0 {
 		opts.Writers = 3
+	}
+	if opts.Listen != "" {
+		if s.hints, err = startHints(opts.Listen, opts.Log); err != nil {
+			pool.Close()
+			return nil, wrap("open", err)
+		}
 	}
 	s.writer = startWriter(s, opts.Writers)
 	return s, nil
@@ -81,6 +106,7 @@ func parse(address string, opts Options) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	cfg.ConnConfig.DialFunc = dialer.DialContext
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "fermata"
@@ -131,6 +157,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.writer.close()
+		s.hints.close()
 		s.closed.Store(true)
 		s.pool.Close()
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/store"
@@ -17,7 +16,6 @@ import (
 const (
 	maxBatch      = 512
 	maxBatchBytes = 8 << 20
-	writeTime     = 30 * time.Second // for one transaction
 )
 
 // A request is waiting until a writer takes it, unless its caller gives up first;
@@ -159,15 +157,19 @@ var errSplit = errors.New("a request of the batch has failed")
 // commit writes a batch and answers it. If one request spoils the transaction, each
 // gets its own, so that the others do not suffer.
 func (w *writer) commit(batch []*request) {
-	for try := 0; len(batch) > 0; try++ {
-		ctx, done := context.WithTimeout(context.Background(), writeTime)
+	for try, late := 0, 0; len(batch) > 0; try++ {
+		ctx, done := context.WithTimeout(context.Background(), w.s.timeout)
 		committing, err := w.attempt(ctx, batch)
+		if w.s.late(ctx, context.Background(), err) {
+			late++
+		}
 		done()
 		switch {
 		case err == nil:
 			for _, r := range batch {
 				r.done <- w.resolve(r)
 			}
+			w.s.hint(batch)
 			return
 		case committing && broken(err):
 			for _, r := range batch {
@@ -179,7 +181,7 @@ func (w *writer) commit(batch []*request) {
 				break
 			}
 			pause(context.Background(), try+2)
-			if !broken(err) || try < brokenTries {
+			if !broken(err) || try < brokenTries && late < lateTries {
 				continue
 			}
 		}

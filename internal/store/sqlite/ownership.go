@@ -16,14 +16,22 @@ type ownership struct{ s *Store }
 const going = `(status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'))`
 
 const (
-	// Below and above the live instance are two ranges of an index that holds
-	// mostly the live instance's own runs.
-	lostBelow = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_instance
-		WHERE instance IS NOT NULL AND instance < ? AND ` + going + ` LIMIT ?`
-	lostAbove = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_instance
-		WHERE instance IS NOT NULL AND instance > ? AND ` + going + ` LIMIT ?`
-	due = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_wake
+	nextHolder = `SELECT instance FROM runs INDEXED BY runs_instance
+		WHERE instance IS NOT NULL AND instance > ? AND ` + going + ` ORDER BY instance LIMIT 1`
+	lostRuns = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_instance
+		WHERE instance IS NOT NULL AND instance = ? AND ` + going + ` LIMIT ?`
+	dueRuns = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_wake
 		WHERE instance IS NULL AND wake_at IS NOT NULL AND wake_at <= ? AND ` + going + `
+		ORDER BY wake_at LIMIT ?`
+	// Of more than can be had at once, each tenant's share.
+	nextLost = `SELECT tenant, 1 FROM runs INDEXED BY runs_instance
+		WHERE instance IS NOT NULL AND instance = ? AND tenant > ? AND ` + going + ` ORDER BY tenant LIMIT 1`
+	lostOf = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_instance
+		WHERE instance IS NOT NULL AND instance = ? AND tenant = ? AND ` + going + ` LIMIT ?`
+	nextDue = `SELECT tenant, wake_at <= ? FROM runs INDEXED BY runs_due
+		WHERE instance IS NULL AND wake_at IS NOT NULL AND tenant > ? AND ` + going + ` ORDER BY tenant, wake_at LIMIT 1`
+	dueOf = `SELECT ` + runColumns + ` FROM runs INDEXED BY runs_due
+		WHERE instance IS NULL AND wake_at IS NOT NULL AND wake_at <= ? AND tenant = ? AND ` + going + `
 		ORDER BY wake_at LIMIT ?`
 	claimRun = `UPDATE runs SET instance = ?, epoch = epoch + 1 WHERE tenant = ? AND run_id = ? AND epoch = ?`
 
@@ -73,15 +81,15 @@ func (o ownership) Deregister(ctx context.Context, instance string) error {
 	return wrap("deregister", err)
 }
 
-// Claim implements store.Ownership: runs of lost instances first, then those
-// whose timer is due, the earliest first.
-func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int) (out []store.Run, err error) {
+// Claim implements store.Ownership: of each tenant runs of lost instances first, then
+// those whose timer is due, the earliest first.
+func (o ownership) Claim(ctx context.Context, instance string, now time.Time, limit int, skip ...string) (out []store.Run, err error) {
 	err = o.s.writer.submit(ctx, 0, func(c *conn) error {
 		out = nil
 		if err := o.alive(instance); err != nil {
 			return err
 		}
-		out, err = claimable(c, instance, now, limit)
+		out, err = o.claimable(c, instance, now, limit, skip)
 		for i := range out {
 			if err == nil {
 				err = take(c, &out[i], instance)
@@ -96,24 +104,27 @@ func (o ownership) Claim(ctx context.Context, instance string, now time.Time, li
 }
 
 // claimable reads up to limit runs that instance may take.
-func claimable(c *conn, instance string, now time.Time, limit int) ([]store.Run, error) {
+func (o ownership) claimable(c *conn, instance string, now time.Time, limit int, skip []string) ([]store.Run, error) {
 	var out []store.Run
-	for _, q := range []func() *query{
-		func() *query { return c.prep(lostBelow).text(instance) },
-		func() *query { return c.prep(lostAbove).text(instance) },
-		func() *query { return c.prep(due).int(now.UnixMilli()) },
-	} {
-		left := limit - len(out)
-		if limit > 0 && left <= 0 {
-			break
-		}
-		found, err := scanRuns(q().bound(left))
+	for holder := ""; ; {
+		found, err := c.prep(nextHolder).text(holder).one(func(r *row) { holder = r.text() })
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found...)
+		if !found || limit > 0 && len(out) >= limit {
+			break
+		}
+		if holder == instance {
+			continue
+		}
+		got, err := o.pick(c, lost, func(q *query) *query { return q.text(holder) }, limit, skip)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got...)
 	}
-	return out, nil
+	ready, err := o.pick(c, due, func(q *query) *query { return q.int(now.UnixMilli()) }, limit, skip)
+	return store.Turns(append(out, ready...), limit), err
 }
 
 func take(c *conn, r *store.Run, instance string) error {

@@ -45,6 +45,10 @@ type Store struct {
 	// process: after a restart every instance is lost.
 	live atomic.Pointer[string]
 
+	// rota is whose turn was last where there are more tenants than one claim serves.
+	// It is the writer's.
+	rota map[string]string
+
 	closing  sync.Once
 	closeErr error
 }

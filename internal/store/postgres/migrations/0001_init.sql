@@ -2,7 +2,9 @@
 -- Times are unix milliseconds by the host's clock, NULL for none; only leases are
 -- times of the database. Names whose grammar is narrow are text that sorts by its
 -- bytes; whatever a caller can choose freely (and JSON) is kept as the exact bytes
--- given, in bytea. Tenant, then run, lead every key of what grows with use.
+-- given, in bytea. Tenant, then run, lead every key of what grows with use. A table with
+-- "parts" at its end is partitioned by the hash of these columns if the database is
+-- made with partitions.
 
 -- Who is alive. A row that is gone is a replica that has been declared lost.
 CREATE TABLE instances (
@@ -47,8 +49,12 @@ CREATE TABLE runs (
 CREATE INDEX runs_wake ON runs (wake_at)
     WHERE wake_at IS NOT NULL AND instance IS NULL
     AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
+-- The same by tenant: whose turn it is when more are due than one claim takes.
+CREATE INDEX runs_due ON runs (tenant, wake_at)
+    WHERE wake_at IS NOT NULL AND instance IS NULL
+    AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
 -- Runs in someone's hands: what Claim looks through for lost instances.
-CREATE INDEX runs_instance ON runs (instance)
+CREATE INDEX runs_instance ON runs (instance, tenant)
     WHERE instance IS NOT NULL
     AND (status NOT IN ('completed', 'failed', 'cancelled') OR compensation IN ('pending', 'running'));
 CREATE INDEX runs_status ON runs (tenant, status, run_id) WHERE status <> 'completed';
@@ -83,7 +89,7 @@ CREATE TABLE events (
     sealed bytea,
     mark   bigint NOT NULL, -- of the step that wrote it, and of no other
     PRIMARY KEY (tenant, run_id, seq)
-);
+); -- parts: tenant, run_id
 
 CREATE TABLE checkpoints (
     tenant text COLLATE "C" NOT NULL,
@@ -91,7 +97,7 @@ CREATE TABLE checkpoints (
     seq    bigint NOT NULL,
     state  bytea NOT NULL,
     PRIMARY KEY (tenant, run_id)
-);
+); -- parts: tenant, run_id
 
 -- A closed interrupt leaves its place in the order behind, without its data: a
 -- reader that pages through the inbox may hold its id as a cursor.
@@ -262,7 +268,7 @@ CREATE TABLE effects (
     n          bigint NOT NULL,
     outcome    bytea,
     PRIMARY KEY (tenant, effect_id)
-);
+); -- parts: tenant, effect_id
 
 CREATE INDEX effects_expires ON effects (expires_at);
 
@@ -280,7 +286,7 @@ CREATE TABLE effect_attempts (
     at            bigint NOT NULL,
     expires_at    bigint NOT NULL,
     PRIMARY KEY (tenant, run_id, n)
-);
+); -- parts: tenant, run_id
 
 CREATE INDEX effect_attempts_expires ON effect_attempts (expires_at);
 
@@ -342,7 +348,7 @@ CREATE TABLE deliveries (
     claim      bigint NOT NULL,
     created_at bigint NOT NULL,
     PRIMARY KEY (tenant, target, run_id)
-);
+); -- parts: tenant, target
 
 CREATE INDEX deliveries_due ON deliveries (tenant, target, due_at);
 CREATE INDEX deliveries_held ON deliveries (holder) WHERE holder IS NOT NULL;
