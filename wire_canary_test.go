@@ -244,6 +244,10 @@ func TestCanary(t *testing.T) {
 		s.do("POST", "/host/fermata/keys", map[string]any{"scopes": []string{canary}}),
 		s.do("POST", "/runs/"+seg(runs[0])+"/interrupts/"+esc, map[string]any{"resumeValue": canary}),
 		s.do("POST", "/runs/"+seg(runs[0])+"/cancel", map[string]any{"reason": canary}),
+		s.do("POST", "/v1/runs/"+esc+"/cancel", nil, "Idempotency-Key", "a-key-of-the-canary-01"), s.do("POST", "/runs/"+esc+"/cancel", nil, "Idempotency-Key", "a-key-of-the-canary-02"),
+		s.do("POST", "/v1/runs/"+esc+"/approvals/"+esc, yes, "Idempotency-Key", "a-key-of-the-canary-03"),
+		s.do("POST", "/runs/"+seg(runs[0])+"/interrupts/"+esc, map[string]any{"resumeValue": yes}, "Idempotency-Key", "a-key-of-the-canary-04"),
+		s.do("PUT", "/host/fermata/workflows/"+esc, noop("x"), "Idempotency-Key", "a-key-of-the-canary-05"),
 	} {
 		fmt.Fprintf(&refusals, "%d %s\n", r.status, r.body)
 	}
