@@ -139,6 +139,26 @@ func TestV1Bounds(t *testing.T) {
 	if ms, _ := d["retryAfterMs"].(float64); ms < 1000 || d["scope"] != "tenant" || fmt.Sprint(ms/1000) != a.header.Get("Retry-After") {
 		t.Errorf("%s, Retry-After %q", a.body, a.header.Get("Retry-After"))
 	}
+	// A run has no second set of subscribers, nor a tenant a second set of streams, because
+	// there is a second way to ask for one.
+	for scope, l := range map[string]fermata.Limits{"route": {RunMaxStreams: 1}, "tenant": {TenantMaxStreams: 1}} {
+		for _, older := range []bool{false, true} {
+			few := start(t, withV1, withLimits(l))
+			few.register(gate("g"))
+			id := few.run("g")
+			few.await(id, "waiting-approval")
+			path := "/runs/" + seg(id) + "/events"
+			if older {
+				path = "/v1/runs/" + bareID(id) + "/events"
+			}
+			few.subscribeAt(path).next()
+			a := few.do("GET", "/v1/runs/"+bareID(id)+"/events", nil).refused(t, 429, "rate_limited")
+			if _, d := errorOf(a); d["scope"] != scope || d["retryAfterMs"] == nil {
+				t.Errorf("beside %s: %s, want the scope %s", path, a.body, scope)
+			}
+			few.do("GET", "/runs/"+seg(id)+"/events", nil).refused(t, 429, "rate_limited")
+		}
+	}
 	shared := start(t, withV1, withLimits(fermata.Limits{TenantRate: "1/h:5"}))
 	for range 5 {
 		shared.do("GET", "/v1/runs/none", nil).refused(t, 404, "not_found")
