@@ -101,7 +101,11 @@ func (p *probe) register(r role) (id, why string) {
 	}
 	id = fmt.Sprintf("conformance-own-%s-%08x", r, crc32.ChecksumIEEE(body))
 	def["id"] = id
-	a, err := p.request("PUT", "/host/fermata/workflows/"+id, def)
+	method, path := "PUT", "/host/fermata/workflows/"+id
+	if p.speaks() == 1 {
+		method, path = "POST", "/workflows" // beside the protocol; hosts of version 1 have it
+	}
+	a, err := p.request(method, path, def)
 	switch {
 	case err != nil:
 		return "", "the host did not answer to its registration"
