@@ -54,7 +54,7 @@ var v1FamilyChecks = []check{
 			a := ask()
 			p.want(a.status != 404 && a.status != 501 && a.status != 405, "%s is offered, and %s answered %s", family, a.line(), a.brief())
 		}
-		if isTrue(member(p.s.doc["auth"], "auditLogIntegrity")) {
+		if v := member(p.s.doc["auth"], "auditLogIntegrity"); isTrue(v) || len(parts(v)) > 0 && string(member(v, "supported")) != "false" {
 			a := p.ok(p.get("/v1/audit/verify"), 200, "")
 			p.want(isTrue(a.obj()["chainValid"]), "chainValid is %s", a.obj()["chainValid"])
 		}

@@ -36,7 +36,7 @@ var v1WebhookChecks = []check{
 
 	must("v1.webhooks.refused", v1Webhooks, "no events, or a type there is none of, is a validation_error; an address that is not public https is webhook_url_rejected", func(p *probe) {
 		const u = "https://conformance.example/hook"
-		for _, body := range []object{{"url": u}, {"url": u, "events": []string{}}, {"url": u, "events": []string{"run.dead-lettered"}}, {"events": []string{"run.completed"}}} {
+		for _, body := range []object{{"url": u}, {"url": u, "events": []string{}}, {"url": u, "events": []string{"conformance no such type"}}, {"events": []string{"run.completed"}}} {
 			a := p.post("/webhooks", body)
 			p.forget(a)
 			p.refuses(a, []int{400}, "validation_error")
