@@ -139,6 +139,13 @@ var v1RunMutations = []mutation{
 	{"open error", "v1.snapshot.error", answers(when("GET", aRun1), on(200, inside("error", func(m map[string]any) { m["stack"] = "x" })))},
 	{"snapshot never unchanged", "v1.snapshot.not-modified", headless(when("GET", aRun1), "If-None-Match")},
 	{"orphans", "v1.snapshot.family", answers(when("GET", aRun1), on(200, drop("parentRunId")))},
+	{"null for what is not set", "v1.snapshot.mapped", answers(when("GET", aRun1), on(200, inside("variables", func(m map[string]any) { m["unset"] = nil })))},
+	{"mapping the other way round", "v1.snapshot.mapped", answers(when("GET", aRun1), on(200, inside("variables", func(m map[string]any) {
+		if v, ok := m["theirs"]; ok {
+			delete(m, "theirs")
+			m["ours"] = v
+		}
+	})))},
 	{"no children", "v1.snapshot.family", answers(when("GET", aRun1), on(200, drop("childRuns")))},
 
 	{"cancel of another status", "v1.cancel.open", answers(when("POST", aCancel1), on(200, set("status", "stopped")))},

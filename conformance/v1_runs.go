@@ -143,6 +143,17 @@ var v1SnapshotChecks = []check{
 		p.want(p.get(at(id), "If-None-Match", tag).status == 304, "the host's own validator is not known to it")
 	}),
 
+	must("v1.snapshot.mapped", "v1 node-packs.md", "inputMapping fills a variable of the child from one of the parent; one that is not set is left out, and not null", func(p *probe) {
+		parent := p.start(mapped, object{"inputs": object{"ours": "conformance-7"}})
+		p.becomes(parent, "completed")
+		e, _ := find(p.log(parent), "node.dispatched")
+		child := text(e.field("childRunId"))
+		p.bare(child, "childRunId")
+		vars := parts(p.becomes(child, "completed").obj()["variables"])
+		p.want(text(vars["theirs"]) == "conformance-7", "the child's variables are %s", show(vars))
+		p.want(vars["ours"] == nil && vars["unset"] == nil, "the child's variables are %s", show(vars))
+	}),
+
 	must("v1.snapshot.family", "v1 node-packs.md", "a parent lists its children by their bare ids, and a child names its parent and the node", func(p *probe) {
 		child, parent := p.childRun()
 		p.bare(child, "childRunId")
