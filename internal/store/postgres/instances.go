@@ -52,13 +52,16 @@ func (o ownership) Register(ctx context.Context, instance string) error {
 func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Duration) error {
 	// A try that hears nothing must leave time for another one. A healthy database gets
 	// the time it may need all the same, however short the lease.
-	return wrap("heartbeat", o.s.readWithin(ctx, min(max(ttl/3, time.Second), o.s.timeout), func(q querier) error { // to beat twice does no harm
+	err := o.s.readWithin(ctx, min(max(ttl/3, time.Second), o.s.timeout), func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
 		}
 		return err
-	}))
+	})
+	// The one write that every host makes again and again, whatever it has to do.
+	o.s.mute.Store(errors.Is(err, store.ErrUnavailable))
+	return wrap("heartbeat", err)
 }
 
 // Deregister implements store.Ownership. The runs keep the name of an instance that

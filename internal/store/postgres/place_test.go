@@ -34,7 +34,9 @@ func TestPlacesInParts(t *testing.T) {
 	pgtest.Shared(t)
 	storetest.RunPlaces(t,
 		func(t *testing.T, dir string) store.Store { return openParts(t, dir) },
-		func(t *testing.T, dir string) store.Place { return inParts{At(pgtest.Database(t, dir)), pgtest.Database(t, dir)} })
+		func(t *testing.T, dir string) store.Place {
+			return inParts{At(pgtest.Database(t, dir)), pgtest.Database(t, dir)}
+		})
 }
 
 // inParts is a database that is made in partitions before something is loaded into it.
