@@ -33,7 +33,7 @@ func (a *app) serveCommand() *cobra.Command {
 	config.Bind(cmd.Flags(), config.ServeOnly)
 	cmd.Flags().BoolVar(&strict, "strict", false, "do not start if a file in --workflows is not a valid workflow")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, src, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, src, err := a.settings(cmd)
 		if err != nil {
 			return usageError{err}
 		}
