@@ -2,6 +2,7 @@ package host
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
@@ -116,6 +117,7 @@ type Host struct {
 	verifying tenantRate
 	settleNow chan struct{} // a tenant's state has changed
 	active    activeRuns
+	leaving   atomic.Bool // it is about to stop
 	denials   denials
 	auditKeys auditKeys
 }

@@ -49,7 +49,8 @@ type Store interface {
 	Webhooks() Webhooks
 	Deliveries() Deliveries
 	Retention() Retention
-	// Ping says whether the database answers a read.
+	// Ping says whether the database answers a read and, as far as is known from the
+	// last writes, takes them. It fails with ErrUnavailable until they go well again.
 	Ping(ctx context.Context) error
 	Close() error
 }

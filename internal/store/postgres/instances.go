@@ -56,13 +56,16 @@ func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Dura
 	if ttl >= time.Second {
 		try = min(ttl/3, try)
 	}
-	return wrap("heartbeat", o.s.readWithin(ctx, try, func(q querier) error { // to beat twice does no harm
+	err := o.s.readWithin(ctx, try, func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
 		}
 		return err
-	}))
+	})
+	// The one write that every host makes again and again, whatever it has to do.
+	o.s.mute.Store(errors.Is(err, store.ErrUnavailable))
+	return wrap("heartbeat", err)
 }
 
 // Deregister implements store.Ownership. The runs keep the name of an instance that
