@@ -48,14 +48,31 @@ func TestV1Tenancy(t *testing.T) {
 	s.register(gate("g"))
 	id := s.run1("g")
 	other := s.key("other-key-other-key-other-key-other", "other", "*")
-	for _, c := range []struct{ method, path string }{
-		{"GET", ""}, {"POST", "/cancel"}, {"POST", ":pause"}, {"POST", ":resume"}, {"GET", "/ancestry"}, {"GET", ":diff?against=" + id}, {"GET", "/eval-summary"},
-	} {
+	bodies := map[string]any{"forkRun": map[string]any{"mode": "replay"}, "resolveInterruptByRun": map[string]any{"resumeValue": yes}, "resolveApproval": yes, "createAnnotation": map[string]any{}}
+	checked := 0
+	for _, r := range s.host.Routes() {
+		if r.Wire != "v1" || !strings.Contains(r.Pattern, "{runId}") {
+			continue
+		}
 		for _, at := range []string{id, seg(fermata.DefaultTenant + "/" + id)} {
-			s.do(c.method, "/v1/runs/"+at+c.path, nil, "Authorization", other).refused(t, 404, "not_found")
+			path := strings.NewReplacer("{runId}", at, "{nodeId}", "ok", "{artifactId}", "a").Replace(r.Pattern)
+			if r.ID == "diffRun" {
+				path += "?against=" + id
+			}
+			a := s.do(r.Method, path, bodies[r.ID], "Authorization", other)
+			if absent := a.status == 501; !absent {
+				a.refused(t, 404, "not_found")
+				checked++
+			}
 		}
 	}
-	s.do("POST", "/v1/runs/"+id+":fork", map[string]any{"mode": "replay"}, "Authorization", other).refused(t, 404, "not_found")
+	if checked < 24 {
+		t.Errorf("only %d requests", checked)
+	}
+	theirs := s.do("POST", "/v1/runs:bulk-cancel", map[string]any{"runIds": []string{id}}, "Authorization", other).want(t, 200)
+	if r := theirs.json["results"].([]any)[0].(map[string]any); r["ok"] != false || r["error"].(map[string]any)["error"] != "not_found" {
+		t.Errorf("a stranger's bulk: %s", theirs.body)
+	}
 	if s.await1(id, "waiting-approval")["status"] != "waiting-approval" {
 		t.Error("a stranger moved it")
 	}
@@ -121,6 +138,26 @@ func TestV1Bounds(t *testing.T) {
 	_, d := errorOf(a)
 	if ms, _ := d["retryAfterMs"].(float64); ms < 1000 || d["scope"] != "tenant" || fmt.Sprint(ms/1000) != a.header.Get("Retry-After") {
 		t.Errorf("%s, Retry-After %q", a.body, a.header.Get("Retry-After"))
+	}
+	// A run has no second set of subscribers, nor a tenant a second set of streams, because
+	// there is a second way to ask for one.
+	for scope, l := range map[string]fermata.Limits{"route": {RunMaxStreams: 1}, "tenant": {TenantMaxStreams: 1}} {
+		for _, older := range []bool{false, true} {
+			few := start(t, withV1, withLimits(l))
+			few.register(gate("g"))
+			id := few.run("g")
+			few.await(id, "waiting-approval")
+			path := "/runs/" + seg(id) + "/events"
+			if older {
+				path = "/v1/runs/" + bareID(id) + "/events"
+			}
+			few.subscribeAt(path).next()
+			a := few.do("GET", "/v1/runs/"+bareID(id)+"/events", nil).refused(t, 429, "rate_limited")
+			if _, d := errorOf(a); d["scope"] != scope || d["retryAfterMs"] == nil {
+				t.Errorf("beside %s: %s, want the scope %s", path, a.body, scope)
+			}
+			few.do("GET", "/runs/"+seg(id)+"/events", nil).refused(t, 429, "rate_limited")
+		}
 	}
 	shared := start(t, withV1, withLimits(fermata.Limits{TenantRate: "1/h:5"}))
 	for range 5 {

@@ -321,6 +321,25 @@ func TestV1ForkDiffAncestry(t *testing.T) {
 }
 
 // A keyed request is one operation of its wire on its run (docs/adr/0024).
+// A key names one request, on whichever of the two paths of v1 it comes; under v2 it is
+// another request's.
+func TestV1IdempotencyOnBothPaths(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1)
+	s.register(noop("one"))
+	body, key := map[string]any{"workflowId": "one"}, []string{"Idempotency-Key", "0123456789012345678901"}
+	first := s.do("POST", "/v1/runs", body, key...).want(t, 201)
+	again := s.do("POST", "/runs", body, append(key, "OpenWOP-Version", "1.0")...).want(t, 201)
+	if again.str("runId") != first.str("runId") || again.header.Get("OpenWOP-Idempotent-Replay") != "true" || again.header.Get("OpenWOP-Version") != "1.0" {
+		t.Errorf("by way of the bare path: %v %s", again.header, again.body)
+	}
+	newer := s.do("POST", "/runs", body, key...).want(t, 201)
+	if bareID(newer.str("runId")) == first.str("runId") || newer.header.Get("OpenWOP-Idempotent-Replay") == "true" {
+		t.Errorf("under v2: %s", newer.body)
+	}
+	s.do("POST", "/runs", map[string]any{"workflowId": "two"}, append(key, "OpenWOP-Version", "1.0")...).want(t, 409)
+}
+
 func TestV1Idempotency(t *testing.T) {
 	t.Parallel()
 	s := start(t, withV1)

@@ -1,6 +1,7 @@
 package fermata_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,54 @@ func TestV1Negotiation(t *testing.T) {
 		if !slices.Equal(doc["protocolVersions"].([]any), []any{"1.0", "2.0"}) || doc["preferredVersion"] != "1.0" {
 			t.Errorf("as %q: %v, %v preferred", v, doc["protocolVersions"], doc["preferredVersion"])
 		}
+	}
+}
+
+// A version that is named twice is none: a host that took the first and a cache that took
+// the last would see two requests in one. And no cache gives an answer in one version to
+// who asks for another.
+func TestV1NamedTwiceAndVary(t *testing.T) {
+	t.Parallel()
+	s := start(t, withV1)
+	s.register(noop("one"))
+	id := s.run1("one")
+	s.await1(id, "completed")
+	ask := func(path string, versions ...string) *http.Response {
+		req, err := http.NewRequest("GET", s.http.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+testKey)
+		req.Header["Openwop-Version"] = versions
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	for _, c := range []struct {
+		path   string
+		status int
+	}{{"/runs/" + id, 406}, {"/v1/runs/" + id, 400}, {"/.well-known/openwop", 406}, {"/openapi.json", 406}} {
+		for _, versions := range [][]string{{"1.0", "2.0"}, {"2.0", "1.0"}, {"2.0", "2.0"}, {"1.0", "1.0"}, {"", "1.0"}, {"1.0, 2.0"}} {
+			if res := ask(c.path, versions...); res.StatusCode != c.status {
+				t.Errorf("%s as %q: %d, want %d", c.path, versions, res.StatusCode, c.status)
+			}
+		}
+		for _, versions := range [][]string{nil, {"1.0"}, {"2.0"}, {"9"}} {
+			got, bare := ask(c.path, versions...).Header.Values("Vary"), !strings.HasPrefix(c.path, "/v1/")
+			if n := len(got); bare && (n != 1 || got[0] != "OpenWOP-Version") || !bare && n != 0 {
+				t.Errorf("%s as %q varies by %q", c.path, versions, got)
+			}
+		}
+	}
+	if got := ask("/host/fermata/live").Header.Values("Vary"); len(got) > 0 {
+		t.Errorf("a path without a version varies by %q", got)
+	}
+	newer := start(t)
+	if got := newer.do("GET", "/.well-known/openwop", nil).header.Values("Vary"); !slices.Equal(got, []string{"OpenWOP-Version"}) {
+		t.Errorf("without v1 discovery varies by %q", got)
 	}
 }
 

@@ -199,6 +199,14 @@ func TestCanary(t *testing.T) {
 		get("/v1/runs/" + opaque + ":diff?against=" + seg(runs[0]))
 		get("/v1/runs/" + opaque + "/events/poll")
 		get("/v1/runs/" + opaque + "/debug-bundle")
+		get("/v1/runs/" + opaque + "/events?fromSequence=0")
+		for _, mode := range []string{"values", "debug", "debug&bufferMs=1", "messages"} {
+			sub := s.subscribeAt("/v1/runs/" + opaque + "/events?streamMode=" + mode)
+			for f, more := sub.next(); more; f, more = sub.next() {
+				out.Write(f.data)
+			}
+			sub.close()
+		}
 		get("/host/fermata/runs/" + seg(id) + "/debug-bundle")
 		for _, mode := range []string{"values", "debug"} {
 			sub := s.subscribe(id, "?streamMode="+mode)
@@ -236,6 +244,10 @@ func TestCanary(t *testing.T) {
 		s.do("POST", "/host/fermata/keys", map[string]any{"scopes": []string{canary}}),
 		s.do("POST", "/runs/"+seg(runs[0])+"/interrupts/"+esc, map[string]any{"resumeValue": canary}),
 		s.do("POST", "/runs/"+seg(runs[0])+"/cancel", map[string]any{"reason": canary}),
+		s.do("POST", "/v1/runs/"+esc+"/cancel", nil, "Idempotency-Key", "a-key-of-the-canary-01"), s.do("POST", "/runs/"+esc+"/cancel", nil, "Idempotency-Key", "a-key-of-the-canary-02"),
+		s.do("POST", "/v1/runs/"+esc+"/approvals/"+esc, yes, "Idempotency-Key", "a-key-of-the-canary-03"),
+		s.do("POST", "/runs/"+seg(runs[0])+"/interrupts/"+esc, map[string]any{"resumeValue": yes}, "Idempotency-Key", "a-key-of-the-canary-04"),
+		s.do("PUT", "/host/fermata/workflows/"+esc, noop("x"), "Idempotency-Key", "a-key-of-the-canary-05"),
 	} {
 		fmt.Fprintf(&refusals, "%d %s\n", r.status, r.body)
 	}

@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/fermata-run/fermata"
 	"github.com/fermata-run/fermata/internal/redact"
@@ -246,6 +249,40 @@ func TestV1InterruptTokenOfARestrictedGate(t *testing.T) {
 }
 
 // No token of v1 gets into a log, whatever becomes of its request.
+// Who holds a token is shown no more than who holds a key: a secret that the host has come
+// to know after the question was asked is taken out of the question, and out of refusals.
+func TestTokensShowNoSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "till-of-the-shop-8d1f-open-sesame"
+	s := start(t, withV1)
+	s.register(asks("ask", "core.approvalGate", map[string]any{"title": "May " + secret + " pass?"}))
+	id := s.waiting1("ask", "waiting-approval")
+	older := s.offeredToken(id)
+	newer := s.do("POST", "/host/fermata/runs/"+id+"/interrupts/ok/tokens", map[string]any{"intent": "resolve"}).want(t, 201).str("token")
+	for _, path := range []string{"/v1/interrupts/" + older, "/interrupts/" + newer, "/interrupts/" + older, "/v1/interrupts/" + newer} {
+		if a := s.do("GET", path, nil, "Authorization", "").want(t, 200); !strings.Contains(string(a.body), secret) {
+			t.Fatalf("the question: %s", a.body)
+		}
+	}
+	s.credential(map[string]any{"secret": secret})
+	for _, path := range []string{"/v1/interrupts/" + older, "/interrupts/" + newer, "/interrupts/" + older, "/v1/interrupts/" + newer} {
+		a := s.do("GET", path, nil, "Authorization", "").want(t, 200)
+		if strings.Contains(string(a.body), secret) || !strings.Contains(string(a.body), "pass?") {
+			t.Errorf("GET %.20s: %s", path, a.body)
+		}
+		for _, header := range [][]string{{"Authorization", ""}, {"Authorization", "", "Idempotency-Key", "0123456789012345678901"}} {
+			a = s.do("POST", path, map[string]any{"resumeValue": map[string]any{"action": secret}}, header...)
+			if a.status != 400 || strings.Contains(string(a.body), secret) {
+				t.Errorf("POST %.20s: %d %s", path, a.status, a.body)
+			}
+		}
+		a = s.do("POST", path, map[string]any{"resumeValue": map[string]any{"action": "accept"}, secret: 1}, "Authorization", "")
+		if a.status != 400 || strings.Contains(string(a.body), secret) {
+			t.Errorf("POST %.20s with more: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
 func TestV1TokenIsNotLogged(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -320,6 +357,48 @@ func TestV1InterruptSnapshotValidator(t *testing.T) {
 		}
 	}
 	t.Error("no validator holds")
+}
+
+// What a snapshot offers is a form of its reader's own right, and ends with the credential
+// that he read it with. Another reader's validator is not good for his snapshot, nor is his
+// own from before he had another credential.
+func TestV1OfferedTokenEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
+	var ends atomic.Int64 // in milliseconds
+	soon := time.Now().Add(10 * time.Minute).UnixMilli()
+	ends.Store(soon)
+	lane := sessions(time.Time{})
+	of := lane.Authenticate
+	lane.Authenticate = func(r *http.Request) (fermata.Identity, error) {
+		id, err := of(r)
+		id.Expires = time.UnixMilli(ends.Load())
+		if id.SubjectID != "looker" {
+			id.Scopes = append(id.Scopes, "approvals:respond")
+		}
+		return id, err
+	}
+	s := start(t, withV1, func(c *fermata.Config) { c.Lanes.Own = []fermata.Lane{lane} })
+	s.register(gate("gate"))
+	id := s.waiting1("gate", "waiting-approval")
+	as := func(who, tag string) answer {
+		return s.do("GET", "/v1/runs/"+id, nil, "Authorization", "", "Cookie", "sid="+who, "If-None-Match", tag)
+	}
+	ann := as("ann", "").want(t, 200)
+	for _, who := range []string{"ann", "looker"} {
+		token := as(who, "").want(t, 200).json["interrupt"].(map[string]any)["interruptToken"].(string)
+		end, err := time.Parse(time.RFC3339, s.look1(token).want(t, 200).str("expiresAt"))
+		if err != nil || end.UnixMilli() != soon {
+			t.Errorf("%s's token ends at %v, the credential at %v", who, end, time.UnixMilli(soon))
+		}
+	}
+	tag := ann.header.Get("ETag")
+	as("ann", tag).want(t, 304)
+	as("bob", tag).want(t, 200)
+	as("looker", tag).want(t, 200)
+	ends.Store(soon + 1000)
+	if a := as("ann", tag).want(t, 200); a.json["interrupt"].(map[string]any)["interruptToken"] == ann.json["interrupt"].(map[string]any)["interruptToken"] {
+		t.Error("a new credential has the old one's token")
+	}
 }
 
 func TestV1ExternalEvent(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/fermata-run/fermata/internal/event"
+	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -27,7 +28,7 @@ func (r *Request) Endpoint() string {
 	}
 	for _, p := range slices.Sorted(maps.Keys(r.Params)) {
 		v := r.resource(p)
-		if p == credential {
+		if p == credential || !named(v) {
 			sum := sha256.Sum256([]byte(v))
 			v = hex.EncodeToString(sum[:])
 		}
@@ -38,6 +39,15 @@ func (r *Request) Endpoint() string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return r.Route.ID + " " + hex.EncodeToString(sum[:])
+}
+
+// named reports whether a path parameter looks like the name of something. What does not
+// may be anything, a secret in the wrong place too, and is not kept as it came.
+func named(v string) bool {
+	if _, err := ids.ParseRun(v); err == nil {
+		return true
+	}
+	return ids.ValidAuthored(v)
 }
 
 // credential is the path parameter that must not be kept: who has it may act.

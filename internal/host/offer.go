@@ -15,9 +15,12 @@ import (
 // end still has most of a token's life.
 const offerPeriod = 5 * time.Minute
 
-// OfferPeriod names the span of time in which offered tokens are the same: a snapshot
-// that holds one is another document in the next.
-func (h *Host) OfferPeriod() int64 { return h.clock.Now().Truncate(offerPeriod).Unix() }
+// OfferPeriod names the span of time in which the tokens are the same that are offered to
+// somebody whose credential lasts until then (zero for ever): a snapshot that holds one is
+// another document in the next.
+func (h *Host) OfferPeriod(until time.Time) int64 {
+	return offerEnd(h.clock.Now(), until).UnixMilli()
+}
 
 // OfferToken gives a reader of a run the token that v1 shows in its snapshot, in the form
 // of v1. It lets the reader do by token what it may do without: resolve, if it could
@@ -33,7 +36,7 @@ func (h *Host) OfferToken(ctx context.Context, c identity.Caller, id ids.Run, no
 		return IssuedToken{}, err
 	}
 	now := h.clock.Now()
-	end := offerEnd(now, i.ExpiresAt)
+	end := offerEnd(now, i.ExpiresAt, c.Expires) // the right it is a form of ends with the credential
 	if !now.Before(end) {
 		return IssuedToken{}, problem.New(problem.InterruptAlreadyResolved, "the interrupt's time is over").With("nodeId", nodeID)
 	}
@@ -47,12 +50,14 @@ func (h *Host) OfferToken(ctx context.Context, c identity.Caller, id ids.Run, no
 }
 
 // offerEnd is when a token that is offered now ends: the same all through a period, at
-// most a token's life from now, and never behind the interrupt's own deadline (zero for
-// none).
-func offerEnd(now, deadline time.Time) time.Time {
+// most a token's life from now, and never behind what it is for or what it was had with,
+// which end at deadlines (zero for never).
+func offerEnd(now time.Time, deadlines ...time.Time) time.Time {
 	end := now.Truncate(offerPeriod).Add(tokenLife).UTC()
-	if !deadline.IsZero() && deadline.Before(end) {
-		return deadline
+	for _, d := range deadlines {
+		if !d.IsZero() && d.Before(end) {
+			end = d
+		}
 	}
 	return end
 }

@@ -93,6 +93,9 @@ func TestOfferedTokensEnd(t *testing.T) {
 		if soon := now.Add(time.Minute); offerEnd(now, soon) != soon {
 			t.Fatalf("it outlives its interrupt")
 		}
+		if soon := now.Add(time.Minute); offerEnd(now, soon.Add(time.Hour), soon) != soon || offerEnd(now, time.Time{}, soon) != soon {
+			t.Fatalf("it outlives the credential it was had with")
+		}
 		if late := end.Add(time.Minute); offerEnd(now, late) != end {
 			t.Fatalf("the interrupt's deadline makes it live longer")
 		}

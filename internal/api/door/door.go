@@ -156,12 +156,12 @@ func (d *Door) Body(w http.ResponseWriter, r *api.Request, v any, optional bool)
 func (d *Door) ByToken(intent string, h func(http.ResponseWriter, *api.Request, host.Grant) error) func(http.ResponseWriter, *api.Request) error {
 	return func(w http.ResponseWriter, r *api.Request) error {
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		shown := r.Params["token"]
-		if err := d.Gate.Knock(r.Request, shown); err != nil {
+		credential := r.Params["token"]
+		if err := d.Gate.Knock(r.Request, credential); err != nil {
 			return err
 		}
-		g, err := d.Host.OpenToken(r.Context(), shown, intent)
-		if err := d.Gate.Known(r.Request, shown, err); err != nil {
+		g, err := d.Host.OpenToken(r.Context(), credential, intent)
+		if err := d.Gate.Known(r.Request, credential, err); err != nil {
 			return err
 		}
 		leave, err := d.Gate.Enter(r, g.Caller())
@@ -172,7 +172,11 @@ func (d *Door) ByToken(intent string, h func(http.ResponseWriter, *api.Request, 
 		if err := r.CheckQuery(); err != nil {
 			return err
 		}
-		return h(w, r, g)
+		// Who holds a token is shown no more than who holds a key.
+		tenant := g.Caller().Tenant()
+		s := &shown{ResponseWriter: w, r: d.Redact, tenant: tenant}
+		defer s.flush()
+		return d.refusal(tenant, h(s, r, g))
 	}
 }
 

@@ -26,7 +26,7 @@ func (p *Pair) Wire(r *http.Request) (Wire, *http.Request) {
 	if p.prefixed(r.URL.Path) {
 		return p.Older, r
 	}
-	switch v := r.Header.Get(api.VersionHeader); {
+	switch v := api.Asked(r.Header); {
 	case r.URL.Path == discovery && (v == "" || api.Major(v) == p.Major):
 		return p.Older, r
 	case v != "" && api.Major(v) == p.Major && !p.own(r):
@@ -62,6 +62,9 @@ func (p *Pair) under(r *http.Request) *http.Request {
 
 // ServeHTTP implements http.Handler.
 func (p *Pair) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.prefixed(r.URL.Path) && (r.URL.Path == discovery || !p.own(r)) {
+		api.Varies(w.Header()) // whatever comes of it: the header chose who answers
+	}
 	wire, r := p.Wire(r)
 	wire.ServeHTTP(w, r)
 }

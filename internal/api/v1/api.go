@@ -96,7 +96,7 @@ func (a *API) Routes() []api.Route { return a.server.Table().Routes }
 // paths nothing is selected (spec v2 versioning.md §1.3).
 func negotiate(w http.ResponseWriter, r *http.Request, _ *api.Route) error {
 	w.Header().Set(api.VersionHeader, Version)
-	if v := r.Header.Get(api.VersionHeader); v != "" && api.Major(v) != api.Major(Version) {
+	if v := api.Asked(r.Header); v != "" && api.Major(v) != api.Major(Version) {
 		return problem.New(problem.ProtocolVersionMismatch, "the paths under %s are of version 1, not of %q", Prefix, v).
 			With("protocolVersion", Version)
 	}

@@ -90,7 +90,9 @@ func (a *API) families(root block, f *facts) {
 		root["authorization"] = block{"supported": true, "failClosed": true, "roles": f.Authorization.Roles}
 	}
 	if f.Webhooks != nil && a.serves("registerWebhook") {
-		root["webhooks"] = block{"supported": true, "signatureAlgorithms": []string{"v1"}, "durable": true}
+		// Deliveries are kept and tried again, but durable says more in v1: that they are
+		// those of its bridge of triggers (trigger-bridge.md).
+		root["webhooks"] = block{"supported": true, "signatureAlgorithms": []string{"v1"}, "durable": false}
 	}
 	if c := f.Credentials; c != nil {
 		scopes := slices.DeleteFunc(slices.Clone(c.Scopes), func(s string) bool { return s != "user" && s != "workspace" && s != "tenant" })

@@ -2,9 +2,9 @@ package v1
 
 import (
 	"errors"
-	"github.com/fermata-run/fermata/internal/event"
 	"strings"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -42,6 +42,9 @@ func nested(flat jsontext.Value) (jsontext.Value, error) {
 	var in map[string]jsontext.Value
 	if flat.Kind() != '{' || json.Unmarshal(flat, &in) != nil {
 		return nil, problem.Invalid("configurable", "must be an object")
+	}
+	if a, b := in["model"], in["ai.model"]; a != nil && b != nil && string(a) != string(b) {
+		return nil, problem.Invalid("configurable.ai.model", "is another name of model, and says something else")
 	}
 	out := map[string]map[string]jsontext.Value{}
 	put := func(group, key string, v jsontext.Value) {

@@ -24,7 +24,11 @@ func TestConfigurable(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
 		}
 	}
-	for _, in := range []string{`[]`, `"x"`, `1`, `null`} {
+	if v, err := nested(jsontext.Value(`{"model":"m","ai.model":"m"}`)); err != nil || string(v) != `{"ai":{"model":"m"},"version":1}` {
+		t.Errorf("one model under both names: %s, %v", v, err)
+	}
+	// Two models under the two names of one are none: which of them counted would be chance.
+	for _, in := range []string{`[]`, `"x"`, `1`, `null`, `{"model":"a","ai.model":"b"}`, `{"ai.model":"a","model":null}`} {
 		if v, err := nested(jsontext.Value(in)); err == nil {
 			t.Errorf("%s became %s", in, v)
 		}

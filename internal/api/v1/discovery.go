@@ -17,7 +17,7 @@ func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
 	h.Set("ETag", etag)
 	h.Set("Capabilities-Etag", etag) // the older name of the same
 	h.Set("Cache-Control", "public, max-age=300")
-	h.Add("Vary", api.VersionHeader)
+	api.Varies(h)
 	if api.Matches(r.Header, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil

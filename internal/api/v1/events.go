@@ -2,6 +2,7 @@ package v1
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/api"
@@ -24,7 +25,7 @@ func (a *API) eventRoutes() []api.Route {
 	return []api.Route{
 		{
 			Method: "GET", Pattern: "/v1/runs/{runId}/events", ID: "streamRunEvents", Spec: "stream-modes.md", Scope: identity.RunsRead, Stream: true,
-			Summary: "Follow a run's events, or read what there is of them.", Query: stream.Query,
+			Summary: "Follow a run's events, or read what there is of them.", Query: append(slices.Clone(stream.Query), pageQuery...),
 			Headers: []api.Param{stream.Resume, {Name: "Accept", Schema: text, Description: "application/json reads what there is as one document."}},
 			Returns: map[int]api.Response{200: {Description: "Server-sent events until the run ends.", Schema: text, ContentType: eventStream}},
 			Handle:  a.as(a.streamEvents),
@@ -66,8 +67,12 @@ func (a *API) streamEvents(w http.ResponseWriter, r *api.Request, c identity.Cal
 	if err != nil {
 		return err
 	}
-	if wantsJSON(r.Header) {
-		return a.readEvents(w, r, c, id, ask)
+	cut, paged, err := readCut(r)
+	if err != nil {
+		return err
+	}
+	if paged || wantsJSON(r.Header) {
+		return a.readEvents(w, r, c, id, ask, cut)
 	}
 	return stream.Serve(a.host, w, r, c, id, ask, stream.Wire{
 		Wire: frames, Snapshot: valuesDoc, Follows: v1wire.InValues, Clean: a.door.Clean(c.Tenant()),
@@ -102,7 +107,7 @@ type pollBody struct {
 // readEvents answers with what there is of the log behind the cursor, at once. Only a
 // mode that was named leaves anything out, and values, whose frames are no events, does
 // not even then.
-func (a *API) readEvents(w http.ResponseWriter, r *api.Request, c identity.Caller, id ids.Run, ask stream.Ask) error {
+func (a *API) readEvents(w http.ResponseWriter, r *api.Request, c identity.Caller, id ids.Run, ask stream.Ask, cut cut) error {
 	if _, err := a.host.Head(r.Context(), c, id); err != nil {
 		return err
 	}
@@ -110,9 +115,12 @@ func (a *API) readEvents(w http.ResponseWriter, r *api.Request, c identity.Calle
 	if err != nil {
 		return err
 	}
-	page, err := a.host.Poll(r.Context(), c, id, after, 0)
+	page, err := a.host.Poll(r.Context(), c, id, max(after, cut.from-1), 0)
 	if err != nil {
 		return err
+	}
+	if n := cut.most; n < int64(len(page.Events)) {
+		page.Events, page.IsTerminal = page.Events[:n], false
 	}
 	shown := func(*event.Event) bool { return true }
 	if ask.Given && !ask.Mode.Values {

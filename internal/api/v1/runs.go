@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"fmt"
+	"hash/fnv"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,12 +34,13 @@ func (a *API) getRun(w http.ResponseWriter, r *api.Request, c identity.Caller) e
 	if err != nil {
 		return err
 	}
+	offers := a.offers(c)
 	if r.Header.Get("If-None-Match") != "" {
 		row, err := a.host.Head(r.Context(), c, id)
 		if err != nil {
 			return err
 		}
-		if tag := a.etagOf(row.ID, row.Seq, row.Status); api.Matches(r.Header, tag) {
+		if tag := etagOf(row.ID, row.Seq, row.Status, offers); api.Matches(r.Header, tag) {
 			w.Header().Set("ETag", tag)
 			w.WriteHeader(http.StatusNotModified)
 			return nil
@@ -51,16 +54,25 @@ func (a *API) getRun(w http.ResponseWriter, r *api.Request, c identity.Caller) e
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", a.etagOf(id, d.Seq, d.Status))
+	w.Header().Set("ETag", etagOf(id, d.Seq, d.Status, offers))
 	return api.JSON(w, http.StatusOK, s)
 }
 
 // etagOf is the validator of a snapshot. It is not that of this major's document of the
-// same run: how a caller may answer is in it, too, with a token that changes in time.
-func (a *API) etagOf(id ids.Run, seq int64, status string) string {
+// same run: how a caller may answer is in it, too, with a token of his own that changes in
+// time.
+func etagOf(id ids.Run, seq int64, status, offers string) string {
 	tag := "v1-" + id.Opaque + "-" + strconv.FormatInt(seq, 10)
 	if strings.HasPrefix(status, "waiting-") {
-		tag += "-" + strconv.FormatInt(a.host.OfferPeriod(), 36)
+		tag += "-" + offers
 	}
 	return `"` + tag + `"`
+}
+
+// offers names what of a caller's snapshots changes while nothing happens in the log: whom
+// the token in them speaks for, how far, and until when.
+func (a *API) offers(c identity.Caller) string {
+	f := fnv.New64a()
+	fmt.Fprintf(f, "%d %q %q %t", a.host.OfferPeriod(c.Expires), c.Subject.Issuer, c.Subject.SubjectID, c.Holds(identity.ApprovalsRespond))
+	return strconv.FormatUint(f.Sum64(), 36)
 }

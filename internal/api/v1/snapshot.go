@@ -28,6 +28,7 @@ type snapshot struct {
 	CurrentNodeID         string                    `json:"currentNodeId,omitzero"`
 	StartedAt             string                    `json:"startedAt,omitzero"`
 	CompletedAt           string                    `json:"completedAt,omitzero"`
+	EndedAt               string                    `json:"endedAt,omitzero"` // the same, as older hosts call it
 	Inputs                jsontext.Value            `json:"inputs,omitzero"`
 	Error                 *runError                 `json:"error,omitzero"`
 	Tags                  jsontext.Value            `json:"tags,omitzero"`
@@ -85,7 +86,7 @@ type nodeState struct {
 func project(d *host.RunDetail) (*snapshot, error) {
 	out := &snapshot{
 		RunID: bare(d.RunID), WorkflowID: d.WorkflowID, Status: d.Status, EventLogSchemaVersion: logEra,
-		EngineVersion: strconv.Itoa(d.EngineVersion), CurrentNodeID: d.CurrentNodeID, StartedAt: d.StartedAt, CompletedAt: d.CompletedAt,
+		EngineVersion: strconv.Itoa(d.EngineVersion), CurrentNodeID: d.CurrentNodeID, StartedAt: d.StartedAt, CompletedAt: d.CompletedAt, EndedAt: d.CompletedAt,
 		Inputs: d.Inputs, Tags: d.Tags, Metadata: d.Metadata, Configurable: flat(d.Configurable),
 		Variables: d.Variables, Channels: d.Channels, ParentNodeID: d.ParentNode,
 	}

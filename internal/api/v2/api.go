@@ -79,7 +79,7 @@ func (a *API) negotiate(w http.ResponseWriter, r *http.Request, route *api.Route
 		return nil
 	}
 	w.Header().Set(versionHeader, host.ProtocolVersion)
-	v := r.Header.Get(versionHeader)
+	v := api.Asked(r.Header)
 	if v != "" && api.Major(v) != "2" {
 		return problem.New(problem.ProtocolVersionUnsupported, "this host does not serve the protocol version %q", v).
 			With("protocolVersions", a.versions)

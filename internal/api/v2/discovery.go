@@ -15,7 +15,7 @@ func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
 	h := w.Header()
 	h.Set("ETag", etag)
 	h.Set("Cache-Control", "public, max-age=300")
-	h.Add("Vary", versionHeader)
+	api.Varies(h)
 	if api.Matches(r.Header, etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
