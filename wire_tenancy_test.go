@@ -277,6 +277,7 @@ func (s *server) estateMore(e *estate) {
 	n := fmt.Sprint(len(e.there))
 	e.there["more"+n] = n
 	s.register(gate("more-" + n))
+	s.register(nightly("nightly-"+n, "1", map[string]any{"cron": "0 3 29 2 *"}))
 	s.await(s.run("more-"+n), "waiting-approval")
 	s.hook(map[string]any{"url": "https://more.example.com/" + n, "events": []string{"run.completed"}})
 	s.do("POST", "/host/fermata/keys", map[string]any{"name": n, "scopes": []string{"runs:read"}}).want(s.t, 201)
