@@ -49,10 +49,9 @@ type Store interface {
 	Webhooks() Webhooks
 	Deliveries() Deliveries
 	Retention() Retention
+	Schedules() Schedules
 	// Ping says whether the database answers a read and, as far as is known from the
 	// last writes, takes them. It fails with ErrUnavailable until they go well again.
-	Schedules() Schedules
-	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error
 }
