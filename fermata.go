@@ -64,6 +64,7 @@ type Host struct {
 	signing  []host.SigningKey
 	firstKey string
 	sweeper  *background
+	ticker   *background
 	uses     *background
 	auditor  *background
 	hooks    *egress.Guard
@@ -167,6 +168,7 @@ func (h *Host) Start(ctx context.Context) error {
 		return err
 	}
 	h.sweeper = begin(h.host.Sweep)
+	h.ticker = begin(h.host.Tick)
 	h.auditor = begin(h.host.Audit)
 	h.courier = begin(h.worker.Run)
 	h.uses = begin(func(ctx context.Context) {
@@ -180,6 +182,7 @@ func (h *Host) Start(ctx context.Context) error {
 // end until ctx is done, ends open streams and closes the store. What was cut
 // off goes on at the next start.
 func (h *Host) Stop(ctx context.Context) error {
+	h.ticker.end(ctx) // before the engine takes no more runs
 	h.sweeper.end(ctx)
 	h.courier.end(ctx)
 	h.uses.end(ctx)

@@ -21,7 +21,7 @@ const module = "github.com/fermata-run/fermata"
 // (Go itself refuses cycles inside a row); the exceptions are spelled out
 // in narrower below. docs/architecture.md explains each row.
 var layers = [][]string{
-	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact"},
+	{"node", "internal/problem", "internal/clock", "internal/ids", "internal/relax", "internal/limit", "internal/redact", "internal/schedule"},
 	{"internal/expr", "internal/jsonschema", "internal/event", "internal/event/v1wire", "internal/flow", "internal/run", "internal/diff", "internal/token", "internal/effect", "internal/audit", "schema"},
 	{"internal/store", "internal/store/segment"},
 	{"internal/store/storetest", "internal/store/sqlite", "internal/store/postgres", "internal/engine", "internal/identity", "internal/identity/idptest", "internal/egress", "internal/builtin", "internal/webhook", "internal/vault", "internal/archive"},
@@ -45,6 +45,7 @@ var narrower = []struct {
 	{pkg: "internal/relax", onlyFrom: []string{}},
 	{pkg: "internal/limit", onlyFrom: []string{}},
 	{pkg: "internal/redact", onlyFrom: []string{}},
+	{pkg: "internal/schedule", onlyBy: []string{"internal/flow", "internal/host"}, onlyFrom: []string{}},
 	{pkg: "internal/vault", onlyBy: []string{"", "internal/host"}, onlyFrom: []string{"internal/clock", "internal/store"}},
 	{pkg: "node", onlyFrom: []string{}},
 	{pkg: "client", onlyFrom: []string{}},
@@ -78,6 +79,7 @@ var runtimes = map[string][]string{
 	"github.com/ncruces/go-sqlite3":            {"internal/store/sqlite"},
 	"github.com/jackc/pgx/v5":                  {"internal/store/postgres", "internal/pgtest"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"internal/jsonschema", "schema"},
+	"github.com/robfig/cron/":                  {"internal/schedule"},
 	"github.com/spf13/cobra":                   {"internal/cli"},
 	"database/sql":                             {},
 }

@@ -169,7 +169,7 @@ func TestWireListRefusals(t *testing.T) {
 	}
 	other := s.key("other-key-other-key-other-key-other-key", "other", "*")
 	s.do("GET", "/runs?cursor="+cursor, nil, "Authorization", other).refused(t, 400, "validation_error")
-	for _, list := range []string{"/host/fermata/workflows", "/host/fermata/interrupts"} {
+	for _, list := range []string{"/host/fermata/workflows", "/host/fermata/interrupts", "/host/fermata/schedules"} {
 		for _, query := range []string{"limit=0", "limit=x", "cursor=x", "cursor=" + cursor} {
 			s.do("GET", list+"?"+query, nil).refused(t, 400, "validation_error")
 		}

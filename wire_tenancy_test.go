@@ -29,6 +29,7 @@ func (s *server) estate() *estate {
 	e := &estate{s: s, there: map[string]string{}, never: map[string]string{}}
 	add := func(name, there, never string) { e.there[name], e.never[name] = there, never }
 	s.register(gate(marked + "-flow"))
+	s.register(nightly(marked+"-nightly", "1", map[string]any{"cron": "0 3 29 2 *"}))
 	id := s.run(marked+"-flow", map[string]any{"tags": []string{marked}, "inputs": map[string]any{}})
 	s.await(id, "waiting-approval")
 	add("runId", seg(id), "default~2F0123456789abcdefghjkmnpqrs")
@@ -202,7 +203,7 @@ func (e *estate) inventory() string {
 	e.s.t.Helper()
 	var b strings.Builder
 	for _, path := range []string{"/runs", "/runs/" + e.there["runId"], "/runs/" + e.there["runId"] + "/events/poll", "/host/fermata/workflows",
-		"/host/fermata/interrupts", "/host/fermata/webhooks", "/host/fermata/members", "/host/fermata/roles", "/host/fermata/keys", "/host/fermata/credentials"} {
+		"/host/fermata/schedules", "/host/fermata/interrupts", "/host/fermata/webhooks", "/host/fermata/members", "/host/fermata/roles", "/host/fermata/keys", "/host/fermata/credentials"} {
 		a := e.s.do("GET", path, nil).want(e.s.t, 200)
 		var v any
 		if err := json.Unmarshal(a.body, &v); err != nil {

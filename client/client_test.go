@@ -151,6 +151,11 @@ func TestOperations(t *testing.T) {
 			func(ctx context.Context, c *Client) (any, error) { return c.ListWorkflows(ctx, PageOptions{}) },
 			"GET", "/host/fermata/workflows", "", `"workflowId":"w"`,
 		},
+		"list schedules": {
+			200, `{"schedules":[{"workflowId":"w","version":"1","triggerId":"t","cron":"@daily","timezone":"UTC","catchUp":"last","overlap":"allow","nextTick":"2026-11-30T00:00:00.000Z"}]}`,
+			func(ctx context.Context, c *Client) (any, error) { return c.ListSchedules(ctx, PageOptions{Limit: 5}) },
+			"GET", "/host/fermata/schedules?limit=5", "", `"nextTick":"2026-11-30T00:00:00Z"`,
+		},
 		"validate": {
 			200, `{"valid":true,"workflowId":"w","version":"1","digest":"d"}`,
 			func(ctx context.Context, c *Client) (any, error) {

@@ -17,14 +17,14 @@ var fence = regexp.MustCompile("(?ms)^```(\\S*) ?(\\S*)\n(.*?)^```$")
 // whole workflows as they are, parts within a workflow made around them.
 func TestGuideSnippets(t *testing.T) {
 	h, seen := newHost(t), map[string]int{}
-	for _, guide := range []string{"workflows.md", "compensation.md"} {
+	for _, guide := range []string{"workflows.md", "compensation.md", "schedules.md"} {
 		b, err := os.ReadFile(filepath.Join("..", "docs", guide))
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkSnippets(t, h, b, seen, guide != "workflows.md")
 	}
-	for _, kind := range []string{"workflow", "node", "inputs", "edge", "variables", "channels", "settings", "request"} {
+	for _, kind := range []string{"workflow", "node", "inputs", "edge", "variables", "channels", "settings", "triggers", "request"} {
 		if seen[kind] == 0 {
 			t.Errorf("the guide shows no %s", kind)
 		}
@@ -96,7 +96,7 @@ func around(kind string, text json.RawMessage) ([]byte, bool) {
 			return nil, false
 		}
 		nodes, edges = []any{stub(e.SourceNodeID), stub(e.TargetNodeID)}, []any{text}
-	case "variables", "channels", "settings":
+	case "variables", "channels", "settings", "triggers":
 		def[kind] = text
 	default:
 		return nil, false

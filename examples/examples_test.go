@@ -40,7 +40,7 @@ func refine(text string) object {
 }
 
 func scenarios() []scenario {
-	return slices.Concat(hello(), contentReview(), orderFulfilment(), shipOrder(), incidentResponse(), refineDraft())
+	return slices.Concat(hello(), contentReview(), orderFulfilment(), shipOrder(), incidentResponse(), refineDraft(), nightlyReport())
 }
 
 func TestExamples(t *testing.T) {
@@ -124,6 +124,18 @@ func TestEveryExampleIsValidAndCovered(t *testing.T) {
 			t.Errorf("%s: id %q, description %q", file, def.ID, def.Description)
 		}
 	}
+}
+
+func nightlyReport() []scenario {
+	return []scenario{{
+		name: "by hand", file: "nightly-report.json", inputs: object{"team": "harbour"}, outputs: object{"report": "Night of harbour"},
+		check: func(t *testing.T, h *host, _ string, _ *services) {
+			list := h.call("GET", "/host/fermata/schedules", nil, 200)
+			if !strings.Contains(string(list), `"triggerId":"nightly"`) || strings.Contains(string(list), "lastTick") {
+				t.Errorf("schedules are %s", list)
+			}
+		},
+	}}
 }
 
 func hello() []scenario {

@@ -214,6 +214,7 @@ func TestForgedArchives(t *testing.T) {
 			return strings.Replace(s, old, by, 1)
 		}
 	}
+	tables := func(n int) string { return fmt.Sprintf(`"tables":%d,`, n) }
 	for name, c := range map[string]struct {
 		change func(string) string
 		want   string
@@ -225,8 +226,8 @@ func TestForgedArchives(t *testing.T) {
 		"a table less":  {replace(`"table":"roles"`, `"table":"rules"`), `"rules" in place of roles`},
 		"a column":      {replace(`["purpose","text"]`, `["intent","text"]`), `column "intent"`},
 		"a kind":        {replace(`["purpose","text"]`, `["purpose","int"]`), `column "purpose"`},
-		"no generation": {replace(`"tables":1,`, `"tables":0,`), "generation"},
-		"a newer one":   {replace(`"tables":1,`, `"tables":2,`), "use a newer program"},
+		"no generation": {replace(tables(store.TablesVersion), tables(0)), "generation"},
+		"a newer one":   {replace(tables(store.TablesVersion), tables(store.TablesVersion+1)), "use a newer program"},
 	} {
 		_, _, err := archive.Verify(bytes.NewReader(rewritten(t, file.Bytes(), c.change)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -42,6 +42,16 @@ func TestWorkflows(t *testing.T) {
 	contains(t, w.err.String(), `error: no workflow "echo" (not_found)`)
 }
 
+func TestSchedules(t *testing.T) {
+	w := newWorld(t)
+	w.server()
+	contains(t, w.must("schedules", "list"), "There are no schedules.")
+	def := strings.Replace(echo("1"), `"triggers":[]`, `"triggers":[{"id":"leap","type":"schedule","config":{"cron":"0 3 29 2 *","timezone":"Europe/Berlin","inputs":{"n":1}}}]`, 1)
+	w.must("workflows", "apply", w.file("echo.json", def))
+	contains(t, w.must("schedules", "list"), "WORKFLOW  TRIGGER  WHEN        ZONE           NEXT", "echo      leap     0 3 29 2 *  Europe/Berlin  20", "-02-29 0")
+	contains(t, w.must("schedules", "list", "--json"), `"triggerId": "leap"`)
+}
+
 func TestValidate(t *testing.T) {
 	w := newWorld(t)
 	good := w.file("good.json", echo("1"))

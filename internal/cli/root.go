@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 	root.SetCompletionCommandGroupID("about")
 	for group, cmds := range map[string][]*cobra.Command{
 		"here":  {a.serveCommand(), a.runCommand(), a.backupCommand(), a.restoreCommand(), a.copyCommand(), a.migrateCommand()},
-		"there": {a.workflowsCommand(), a.runsCommand(), a.approvalsCommand(), a.webhooksCommand(), a.credentialsCommand(), a.keysCommand(), a.membersCommand(), a.rolesCommand(), a.tenantsCommand(), a.auditCommand(), a.conformanceCommand()},
+		"there": {a.workflowsCommand(), a.schedulesCommand(), a.runsCommand(), a.approvalsCommand(), a.webhooksCommand(), a.credentialsCommand(), a.keysCommand(), a.membersCommand(), a.rolesCommand(), a.tenantsCommand(), a.auditCommand(), a.conformanceCommand()},
 		"about": {a.doctorCommand(), a.configCommand(), a.versionCommand()},
 	} {
 		for _, c := range cmds {

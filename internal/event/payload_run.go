@@ -50,6 +50,12 @@ type Started struct {
 	X             StartedX       `json:"x-fermata"`
 }
 
+// Trigger says which tick of a workflow's schedule a run came of.
+type Trigger struct {
+	ID   string `json:"id"`   // of the trigger in the definition
+	Tick string `json:"tick"` // RFC 3339
+}
+
 // StartedX is what else a run needs to be folded from its log alone.
 type StartedX struct {
 	WorkflowVersion string         `json:"workflowVersion"`
@@ -58,6 +64,7 @@ type StartedX struct {
 	ScopeID         string         `json:"scopeId,omitzero"`
 	CallbackURL     string         `json:"callbackUrl,omitzero"`
 	CallbackMajor   int            `json:"callbackMajor,omitzero"` // of the protocol it was given under; 0 is this one
+	Trigger         *Trigger       `json:"trigger,omitzero"`       // nil if a caller or a run started it
 	Parent          *Parent        `json:"parent,omitzero"`
 }
 

@@ -37,6 +37,7 @@ type Workflow struct {
 	variables    map[string]*Variable
 	channels     map[string]*jsonschema.Schema // of values written, where declared
 	configurable *jsonschema.Schema
+	schedules    []Schedule
 }
 
 // ChannelSchema is what a value written to a channel must match; nil for anything.

@@ -22,6 +22,8 @@ const (
 	MaxEdges    = 10000
 	MaxBindings = 5000
 	MaxLoops    = 200
+
+	MaxSchedules = 20 // that are enabled
 )
 
 var (
@@ -194,7 +196,8 @@ func (c *compiler) channels() {
 
 func (c *compiler) triggers() {
 	seen := map[string]bool{}
-	for i, t := range c.w.Def.Triggers {
+	for i := range c.w.Def.Triggers {
+		t := &c.w.Def.Triggers[i]
 		field := "triggers[" + strconv.Itoa(i) + "]"
 		if t.ID == "" || seen[t.ID] {
 			c.fail(field+".id", "must be present and unique")
@@ -202,6 +205,9 @@ func (c *compiler) triggers() {
 		seen[t.ID] = true
 		if !oneOf(t.Type, "manual", "schedule", "webhook", "event", "artifact", "canvas", "envelope", "command", "chat-message", "channel-write") {
 			c.fail(field+".type", "unknown trigger type %q", t.Type)
+		}
+		if t.Type == "schedule" && c.strict {
+			c.schedule(field, t)
 		}
 	}
 }

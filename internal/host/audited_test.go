@@ -42,7 +42,7 @@ var useCases = map[string]use{
 	"ListKeys": reads, "Key": reads, "ListMembers": reads, "Member": reads, "ListRoles": reads, "ListTenants": reads, "Tenant": reads, "Enter": reads,
 	"About": reads, "Unprovided": reads, "Ancestry": reads, "DiffRun": reads, "DiffRunIn": reads, "Lineage": reads, "Seams": reads, "AuditKeys": reads, "Compensation": reads, "DeadLetters": reads, "Effects": reads, "ExportAudit": reads, "Head": reads,
 	"InspectByToken": reads, "InterruptKind": reads, "ListAudit": reads, "ListInterrupts": reads, "ListRuns": reads, "ListWebhooks": reads,
-	"ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "DebugBundle": reads, "RunDetail": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
+	"ListSchedules": reads, "ListWorkflows": reads, "OpenLog": reads, "Poll": reads, "DebugBundle": reads, "RunDetail": reads, "Snapshot": reads, "ValidateWorkflow": reads, "VerifyAudit": reads,
 	"Credential": reads, "ListCredentials": reads, "Webhook": reads, "Workflow": reads,
 }
 

@@ -116,6 +116,7 @@ type Host struct {
 
 	verifying tenantRate
 	settleNow chan struct{} // a tenant's state has changed
+	tickNow   chan struct{} // schedules have been registered
 	active    activeRuns
 	leaving   atomic.Bool // it is about to stop
 	denials   denials
@@ -143,7 +144,7 @@ func New(cfg Config) *Host {
 		auditKeys: auditKeys{store: cfg.Store.Secrets()},
 		cfg:       cfg, store: cfg.Store, engine: cfg.Engine, clock: cfg.Clock, cache: newSnapshots(8 << 20),
 		id:   &hostID{store: cfg.Store.Secrets()},
-		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1),
+		keys: &tokenKeys{store: cfg.Store.Secrets(), now: cfg.Clock.Now}, settleNow: make(chan struct{}, 1), tickNow: make(chan struct{}, 1),
 		active: activeRuns{most: cfg.Limits.TenantActiveRuns, count: cfg.Store.Runs().CountActive},
 	}
 }

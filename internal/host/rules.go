@@ -32,7 +32,8 @@ func Rules() map[string]Rule {
 
 		"ValidateWorkflow": of(identity.ManifestRead), "PutWorkflow": of(identity.WorkflowsWrite),
 		"Workflow": of(identity.ManifestRead), "ListWorkflows": of(identity.ManifestRead), "DeleteWorkflow": of(identity.WorkflowsWrite),
-		"About": of(identity.ManifestRead), "Unprovided": of(identity.RunsRead), "Seams": of(identity.ManifestRead),
+		"ListSchedules": of(identity.ManifestRead),
+		"About":         of(identity.ManifestRead), "Unprovided": of(identity.RunsRead), "Seams": of(identity.ManifestRead),
 
 		"RegisterWebhook": hooks, "ListWebhooks": hooks, "Webhook": hook, "UnregisterWebhook": hook,
 		"RotateWebhookSecret": hook, "EnableWebhook": hook, "DeadLetters": hook,

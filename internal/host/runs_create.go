@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/fermata-run/fermata/internal/event"
 	"github.com/fermata-run/fermata/internal/flow"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -73,7 +74,25 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if out, done, err := h.created(ctx, try); done || err != nil {
 		return out, err
 	}
-	wf, err := h.engine.Definitions().Get(ctx, c.Tenant(), r.WorkflowID, "")
+	out, err := h.begin(ctx, c, r, birth{id: try.run})
+	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
+		if out, done, err := h.created(ctx, try); done || err != nil {
+			return out, err
+		}
+	}
+	return out, err
+}
+
+// birth is what the host itself decides about a run that begins.
+type birth struct {
+	id      ids.Run        // zero for any
+	version string         // of the workflow; empty for the latest
+	trigger *event.Trigger // nil if a caller starts it
+}
+
+// begin starts a run for somebody who may. An id that is there is ErrExists.
+func (h *Host) begin(ctx context.Context, c identity.Caller, r CreateRun, b birth) (Created, error) {
+	wf, err := h.engine.Definitions().Get(ctx, c.Tenant(), r.WorkflowID, b.version)
 	if errors.Is(err, store.ErrNotFound) {
 		return Created{}, problem.New(problem.NotFound, "no workflow %q", r.WorkflowID).With("workflowId", r.WorkflowID)
 	}
@@ -92,7 +111,7 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	if r.Transport == "" {
 		r.Transport = "rest"
 	}
-	id := try.run // chosen before the claim was written, so that it is the same in every try
+	id := b.id // chosen before the claim was written, so that it is the same in every try
 	if id.IsZero() {
 		id = h.engine.NewID(c.Tenant())
 	}
@@ -112,13 +131,8 @@ func (h *Host) CreateRun(ctx context.Context, c identity.Caller, r CreateRun) (C
 	}
 	out, err := create(ctx, id, wf, run.Start{
 		Owner: c.Owner(), Transport: r.Transport, Inputs: r.Inputs, Tags: r.Tags, Metadata: r.Metadata,
-		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL, CallbackMajor: r.Major,
+		Configurable: r.Configurable, ScopeID: r.ScopeID, CallbackURL: r.CallbackURL, CallbackMajor: r.Major, Trigger: b.trigger,
 	})
-	if errors.Is(err, store.ErrExists) { // an earlier try came through after all
-		if out, done, err := h.created(ctx, try); done || err != nil {
-			return out, err
-		}
-	}
 	if err != nil {
 		return Created{}, err
 	}

@@ -100,6 +100,9 @@ func (h *Host) PutWorkflow(ctx context.Context, c identity.Caller, id string, da
 	row := store.Workflow{
 		Tenant: c.Tenant(), ID: id, Version: wf.Def.Version, Digest: wf.Digest, Definition: wf.Raw, CreatedAt: h.clock.Now(),
 	}
+	if row.Schedules, err = h.schedules(c, wf); err != nil {
+		return WorkflowInfo{}, err
+	}
 	d := deed{action: "workflow.register", target: audit.Target{Type: "workflow", ID: id}}.with("version", row.Version).with("digest", row.Digest)
 	created, err := audited(ctx, h, c, d, func(ctx context.Context, _ *store.Draft) (bool, error) {
 		return h.store.Workflows().Put(ctx, row)
@@ -111,6 +114,9 @@ func (h *Host) PutWorkflow(ctx context.Context, c identity.Caller, id string, da
 	}
 	if err != nil {
 		return WorkflowInfo{}, err
+	}
+	if len(row.Schedules) > 0 {
+		h.rescheduled()
 	}
 	info := infoOf(row)
 	info.Name, info.Created = wf.Def.Name, created

@@ -27,6 +27,8 @@ type Start struct {
 	// CallbackMajor is the protocol's major whose form CallbackURL is told in; 0 is this
 	// one.
 	CallbackMajor int
+
+	Trigger *event.Trigger // which tick of a schedule it came of; nil for none
 }
 
 // NodeResult is what an executed call decided, or how it failed. A result whose

@@ -141,6 +141,7 @@ func (t *turn) start(c Start) error {
 		X: event.StartedX{
 			WorkflowVersion: s.wf.Def.Version, WorkflowDigest: s.wf.Digest,
 			Configurable: c.Configurable, ScopeID: c.ScopeID, CallbackURL: c.CallbackURL, CallbackMajor: c.CallbackMajor, Parent: c.Parent,
+			Trigger: c.Trigger,
 		},
 	}
 	d := event.Draft{Type: event.RunStarted, Causation: -1, Payload: event.Encode(p)}

@@ -51,6 +51,8 @@ type Store interface {
 	Retention() Retention
 	// Ping says whether the database answers a read and, as far as is known from the
 	// last writes, takes them. It fails with ErrUnavailable until they go well again.
+	Schedules() Schedules
+	// Ping says whether the database answers a read.
 	Ping(ctx context.Context) error
 	Close() error
 }
@@ -273,13 +275,20 @@ type Workflow struct {
 	Definition []byte
 	CreatedAt  time.Time
 	Latest     bool
+
+	// Schedules are what Put keeps of the version's triggers. They are not read back
+	// with it: see Schedules.
+	Schedules []Schedule
 }
 
 // Workflows keeps workflow definitions.
 type Workflows interface {
 	// Put adds a version and makes it the latest. Putting the same digest again
 	// changes nothing but which version is the latest and returns false; another
-	// digest under a version that exists is ErrExists.
+	// digest under a version that exists is ErrExists. In the same transaction the
+	// workflow's schedules become those of w. One that is there with the same version
+	// and Spec stays as it is; with another version, it goes on where it is, as w's;
+	// with another Spec, it begins at w's NextAt; one that w does not name is removed.
 	Put(ctx context.Context, w Workflow) (bool, error)
 	// Get reads a version, or the latest one if version is empty.
 	Get(ctx context.Context, tenant, id, version string) (Workflow, error)
@@ -290,6 +299,7 @@ type Workflows interface {
 	Versions(ctx context.Context, tenant, id string) ([]Workflow, error)
 	// Delete hides a workflow from Get without version and from List. Versions
 	// that runs started with stay readable by version, and putting one again
-	// brings the workflow back. ErrNotFound if it is hidden or unknown.
+	// brings the workflow back. Its schedules are removed. ErrNotFound if it is hidden
+	// or unknown.
 	Delete(ctx context.Context, tenant, id string) error
 }

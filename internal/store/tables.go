@@ -5,7 +5,7 @@ import "strings"
 // TablesVersion counts the generations of Tables. Whoever adds a table or a column
 // raises it, and gives what is new its own Since: archives of the generations
 // before stay readable, and what they do not have is NULL, 0 or empty.
-const TablesVersion = 1
+const TablesVersion = 2
 
 // Tables are what a store consists of, for whoever moves one. What a backend has
 // beside them is a cache, made from them, or about the processes that use it; each
@@ -25,6 +25,8 @@ var Tables = []*Table{
 	table("vault_keys", 2, `tenant id master wrapped:bytes created_at:int`),
 	table("credentials", 2, `tenant ref run_id? version:int meta:bytes sealed:bytes previous:bytes? previous_until:int? created_at:int rotated_at:int?`),
 	table("workflows", 3, `tenant id:bytes version:bytes ord:int digest:bytes definition:bytes created_at:int? latest:bool`),
+	since(2, table("schedules", 3, `tenant workflow:bytes trigger_id:bytes version:bytes spec:bytes owner:bytes next_at:int? due_at:int? last_at:int? last_run
+		revision:int`)),
 	table("runs", 2, `tenant run_id workflow:bytes workflow_version:bytes status seq:int epoch:int! instance? wake_at:int?
 		created_at:int? started_at:int? completed_at:int? current_node:bytes parent_tenant? parent_id? parent_node:bytes notify:bool
 		tags:bytes? owner:bytes? error:bytes? scope:bytes? compensation?
@@ -61,6 +63,15 @@ func table(name string, key int, columns string) *Table {
 		}
 		c.Name = text
 		t.Columns = append(t.Columns, c)
+	}
+	return t
+}
+
+// since makes a table one of a later generation.
+func since(generation int, t *Table) *Table {
+	t.Since = generation
+	for i := range t.Columns {
+		t.Columns[i].Since = generation
 	}
 	return t
 }

@@ -179,6 +179,11 @@ func (a *API) hostRoutes(limit, cursor api.Param) []api.Route {
 			Returns: object("The definition is valid."), Errors: []int{422}, Handle: a.as(a.validateWorkflow),
 		},
 		{
+			Method: "GET", Pattern: "/host/fermata/schedules", ID: "listSchedules", Scope: identity.ManifestRead,
+			Summary: "The schedules of the caller's workflows, with their next and last tick.", Query: []api.Param{limit, cursor},
+			Returns: object("A page of schedules."), Handle: a.as(a.listSchedules),
+		},
+		{
 			Method: "GET", Pattern: "/host/fermata/interrupts", ID: "listInterrupts", Scope: identity.RunsRead,
 			Summary: "What the caller's runs wait for.", Query: []api.Param{limit, cursor}, Returns: object("A page of open interrupts."),
 			Handle: a.as(a.listInterrupts),

@@ -116,6 +116,18 @@ func (a *API) listWorkflows(w http.ResponseWriter, r *api.Request, c identity.Ca
 	return api.JSON(w, http.StatusOK, page)
 }
 
+func (a *API) listSchedules(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
+	cursor, limit, err := a.page(r)
+	if err != nil {
+		return err
+	}
+	page, err := a.host.ListSchedules(r.Context(), c, cursor, limit)
+	if err != nil {
+		return err
+	}
+	return api.JSON(w, http.StatusOK, page)
+}
+
 func (a *API) listInterrupts(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
 	cursor, limit, err := a.page(r)
 	if err != nil {

@@ -101,6 +101,9 @@ func putWorkflow(ctx context.Context, q querier, f *store.Workflow) (added bool,
 	if err == nil {
 		_, err = q.Exec(ctx, makeLatest, version...)
 	}
+	if err == nil {
+		err = keepSchedules(ctx, q, f)
+	}
 	return !found, err
 }
 
@@ -185,6 +188,9 @@ func (w workflows) Delete(ctx context.Context, tenant, id string) error {
 		n, err := change(ctx, q, hideWorkflow, tenant, []byte(id))
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
+		}
+		if err == nil {
+			_, err = q.Exec(ctx, dropSchedules, tenant, []byte(id))
 		}
 		return err
 	}))

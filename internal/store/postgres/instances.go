@@ -50,9 +50,13 @@ func (o ownership) Register(ctx context.Context, instance string) error {
 
 // Heartbeat implements store.Ownership.
 func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Duration) error {
-	// A try that hears nothing must leave time for another one. A healthy database gets
-	// the time it may need all the same, however short the lease.
-	err := o.s.readWithin(ctx, min(max(ttl/3, time.Second), o.s.timeout), func(q querier) error { // to beat twice does no harm
+	// A try that hears nothing must leave time for another one, unless the lease is so
+	// short that a healthy database may need more.
+	try := o.s.timeout
+	if ttl >= time.Second {
+		try = min(ttl/3, try)
+	}
+	err := o.s.readWithin(ctx, try, func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound

@@ -48,6 +48,8 @@ func fillRest(n int) string {
 		INSERT INTO expired (tenant, run_id, expired_at, pending) SELECT 't' || n % 50, 'gone' || n, n, n % 1000 = 0 FROM N;
 		INSERT INTO workflows (tenant, id, version, ord, digest, definition, latest)
 			SELECT 't' || n % 50, convert_to('w' || n / 50, 'UTF8'), convert_to('v' || v, 'UTF8'), v, '', '{}', v = 3 FROM N, generate_series(1, 3) v;
+		INSERT INTO schedules (tenant, workflow, trigger_id, version, spec, owner, next_at, due_at, last_at, last_run, revision)
+			SELECT 't' || n % 50, convert_to('w' || n / 50, 'UTF8'), convert_to('s' || v, 'UTF8'), '1', '{}', '{}', n, n, NULL, '', 1 FROM N, generate_series(1, 2) v;
 		INSERT INTO keys (tenant, id, hash, form, old_hash, name, kind, workspace, scopes, in_groups, has_roles, version)
 			SELECT 't' || n % 50, 'k' || n, convert_to('h' || n, 'UTF8'), n % 1000 > 0, convert_to('o' || n, 'UTF8'), '', '', '', '[]', '[]', '[]', 0 FROM N;
 		INSERT INTO key_hashes (hash, tenant, id) SELECT hash, tenant, id FROM keys UNION ALL SELECT old_hash, tenant, id FROM keys;
@@ -191,6 +193,12 @@ var looked = []struct{ what, name, args string }{
 	{"the next timer", "nextWake", ``},
 	{"claim one", "claimRun", `'t7', 'r0000000107', 'i9', 1`},
 	{"children with news", "unsettled", `20`},
+	{"due schedules", "dueSchedules", `1000000000, 20`},
+	{"the next tenant with schedules", "nextPunctual", `'t7'`},
+	{"due schedules of a tenant", "punctualOf", `'t7', 1000000000, 20`},
+	{"the next schedule", "nextSchedule", ``},
+	{"move a schedule", "moveSchedule", `'t7', 'w9', 's1', 1, 5, 5, 4, 'r'`},
+	{"list schedules", "listSchedules", `'t7', 'w9', 's1', 20`},
 	{"due targets of deliveries", "dueTargets", `1000000000, '{}', 20`},
 	{"their entries", "dueEntries", `'t7', 'd57', 1000000000, 4`},
 	{"an entry", "heldEntry", `'t7', 'd57', 'r0000000001', 0`},

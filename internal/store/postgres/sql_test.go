@@ -81,7 +81,7 @@ var hostTables = []string{"instances", "key_hashes", "secrets", "retention_clock
 var acrossTenants = []string{
 	"lostRuns", "dueRuns", "nextLost", "nextDue", "nextHolder", "nextWake", "unsettled", "nextTenant", "dueTargets", "nextTarget",
 	"lostTargets", "lostEntries", "oldRecords", "oldEffects", "oldAttempts", "oldLetters", "selectPending", "oldExpired",
-	"takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged",
+	"dueSchedules", "nextSchedule", "takeTold", "dropTold", "endedCredentials", "vaultKeys", "listAnswerCells", "listSecretCells", "oldestStaged",
 	"unkeyed", "countKeys", // at the start of a host
 	"missingRights",                  // of the catalogue: what an operator asks
 	"selectChildren", "needingChild", // by the whole key of a parent, which leads with a tenant

@@ -34,15 +34,16 @@ type Options struct {
 
 // Store is a PostgreSQL backend. It implements store.Store.
 type Store struct {
-	pool    *pgxpool.Pool
-	writer  *writer
-	hooks   hooks
-	looks   looks
-	rota    rota
-	counted *counted
-	timeout time.Duration
-	hints   *hints       // nil where nobody is told
-	living  atomic.Int32 // instances, as far as known; zero for not known
+	pool     *pgxpool.Pool
+	writer   *writer
+	hooks    hooks
+	looks    looks
+	rota     rota
+	punctual store.Round
+	counted  *counted
+	timeout  time.Duration
+	hints    *hints       // nil where nobody is told
+	living   atomic.Int32 // instances, as far as known; zero for not known
 
 	definitions cache // of versions, which never change
 

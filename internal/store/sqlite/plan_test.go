@@ -57,7 +57,11 @@ func TestPlans(t *testing.T) {
 		hideInterrupts: "interrupts_run (tenant=? AND run_id=?)", deleteInterrupts: "interrupts_run (tenant=? AND run_id=?)",
 		measureEvents: "sqlite_autoindex_events_1 (tenant=? AND run_id=?)", deleteEvents: "(tenant=? AND run_id=? AND seq<?)",
 		deleteCheckpoint: "PRIMARY KEY (tenant=? AND run_id=?)", forgetExpired: "expired_at (expired_at<?)",
-		selectPending: "expired_pending",
+		selectPending:     "expired_pending",
+		workflowSchedules: "PRIMARY KEY (tenant=? AND workflow=?)", dropSchedules: "PRIMARY KEY (tenant=? AND workflow=?)",
+		adoptSchedule: "PRIMARY KEY (tenant=? AND workflow=? AND trigger_id=?)", moveSchedule: "PRIMARY KEY (tenant=? AND workflow=? AND trigger_id=?)",
+		dueSchedules: "schedules_due (due_at<?)", nextPunctual: "schedules_tenant (tenant>?)", dueSchedulesOf: "schedules_tenant (tenant=? AND due_at<?)",
+		nextSchedule: "schedules_due", listSchedules: "PRIMARY KEY (tenant=? AND (workflow,trigger_id)>(?,?))",
 	} {
 		plan := strings.ReplaceAll(explain(t, s, sql), "SCAN json_each", "") // a list that was given
 		if !strings.Contains(plan, index) {

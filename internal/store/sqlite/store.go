@@ -47,7 +47,8 @@ type Store struct {
 
 	// rota is whose turn was last where there are more tenants than one claim serves.
 	// It is the writer's.
-	rota map[string]string
+	rota     map[string]string
+	punctual store.Round // the same of schedules
 
 	closing  sync.Once
 	closeErr error

@@ -85,7 +85,10 @@ func putWorkflow(c *conn, f store.Workflow) (added bool, err error) {
 	if err := c.prep(hideWorkflow).text(f.Tenant).text(f.ID).run(); err != nil {
 		return false, err
 	}
-	return !found, c.prep(makeLatest).text(f.Tenant).text(f.ID).text(f.Version).run()
+	if err := c.prep(makeLatest).text(f.Tenant).text(f.ID).text(f.Version).run(); err != nil {
+		return false, err
+	}
+	return !found, keepSchedules(c, &f)
 }
 
 // Get implements store.Workflows.
@@ -140,6 +143,9 @@ func (w workflows) Delete(ctx context.Context, tenant, id string) error {
 		n, err := c.prep(hideWorkflow).text(tenant).text(id).change()
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
+		}
+		if err == nil {
+			err = c.prep(dropSchedules).text(tenant).text(id).run()
 		}
 		return err
 	})

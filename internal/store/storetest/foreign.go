@@ -33,7 +33,7 @@ func (e *env) property(tenant string) *property {
 	a.Opened = []store.Interrupt{p.interrupt}
 	e.ok(p.log.write(a))
 	e.ok(e.s.Tenants().Add(e.ctx, store.Tenant{ID: tenant, State: store.TenantActive}))
-	e.put(e.workflow(tenant, "greet", "1"))
+	e.scheduled(tenant, "greet", "1", e.schedule("nightly", "x", e.now.Add(time.Hour)))
 	e.ok(e.s.Keys().Add(e.ctx, e.key(tenant, "key", 1)))
 	_, err := e.s.Members().Put(e.ctx, e.member(tenant, "mem", "ops"))
 	e.ok(err)
@@ -70,7 +70,7 @@ func (e *env) rows(p *property) []any {
 	e.ok(err)
 	cred, err := e.s.Credentials().Get(e.ctx, tenant, p.secret.Ref)
 	e.ok(err)
-	return []any{cred, l.Run, len(l.Tail), key, member, roles, flows, hook, tries, e.inbox(tenant)}
+	return []any{e.schedules(tenant), cred, l.Run, len(l.Tail), key, member, roles, flows, hook, tries, e.inbox(tenant)}
 }
 
 // elsewhere are methods that name no row of a tenant, each with the reason.
@@ -82,6 +82,7 @@ var elsewhere = map[string]string{
 	"Ownership.Register": "of the host", "Ownership.Heartbeat": "of the host", "Ownership.Claim": "of the host",
 	"Ownership.NextWake": "of the host", "Ownership.Unsettled": "of the host", "Ownership.Deregister": "of the host",
 
+	"Schedules.Claim": "of the host", "Schedules.NextDue": "of the host",
 	"Workflows.Put": "it adds to the tenant it names",
 	"Keys.Add":      "it adds to the tenant it names", "Keys.ByHash": "whoever has the key is its holder",
 	"Keys.Unkeyed": "of the host, at its start", "Keys.Count": "of the host, at its start",
@@ -190,8 +191,17 @@ func (e *env) asks(p *property) map[string]ask {
 		"Workflows.List":     func(t string) (bool, error) { x, err := w.List(e.ctx, t, "", 9); return len(x) > 0, err },
 		"Workflows.Versions": func(t string) (bool, error) { _, err := w.Versions(e.ctx, t, "greet"); return done(err) },
 		"Workflows.Delete":   func(t string) (bool, error) { return done(w.Delete(e.ctx, t, "greet")) },
-		"Keys.ByID":          func(t string) (bool, error) { _, err := k.ByID(e.ctx, t, "key"); return done(err) },
-		"Keys.List":          func(t string) (bool, error) { x, err := k.List(e.ctx, t, "", 9); return len(x) > 0, err },
+		"Schedules.List": func(t string) (bool, error) {
+			x, err := e.s.Schedules().List(e.ctx, t, "", "", 9)
+			return len(x) > 0, err
+		},
+		"Schedules.Move": func(t string) (bool, error) {
+			x := store.Schedule{Tenant: t, Workflow: "greet", Trigger: "nightly", Revision: 1, LastRun: "stolen"}
+			err := e.s.Schedules().Move(e.ctx, x)
+			return err == nil || t == "acme" && errors.Is(err, store.ErrStale), ifForeign(t, err) // its workflow may have been hidden before
+		},
+		"Keys.ByID": func(t string) (bool, error) { _, err := k.ByID(e.ctx, t, "key"); return done(err) },
+		"Keys.List": func(t string) (bool, error) { x, err := k.List(e.ctx, t, "", 9); return len(x) > 0, err },
 		"Keys.Update": func(t string) (bool, error) {
 			x := e.key("acme", "key", 1)
 			x.Tenant, x.RevokedAt = t, e.now

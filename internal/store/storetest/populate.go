@@ -12,23 +12,24 @@ import (
 
 // Populated is a store with rows in every table, as it was when its host died.
 type Populated struct {
-	e      *env
-	acme   *property
-	key    store.Key
-	secret store.Secret
-	master store.DataKey
-	exact  *log // payloads of every kind
-	owned  *log // in the hands of an instance that died
-	asleep *log // parked, due now
-	child  *log // with news for its parent
-	fork   *log
-	gone   *log // expired
-	swept  time.Time
-	staged ids.Run
-	letter store.DeadLetter
-	held   store.Delivery
-	clock  store.Clock
-	flow   store.Workflow
+	e       *env
+	acme    *property
+	key     store.Key
+	secret  store.Secret
+	master  store.DataKey
+	exact   *log // payloads of every kind
+	owned   *log // in the hands of an instance that died
+	asleep  *log // parked, due now
+	child   *log // with news for its parent
+	fork    *log
+	gone    *log // expired
+	swept   time.Time
+	staged  ids.Run
+	letter  store.DeadLetter
+	held    store.Delivery
+	clock   store.Clock
+	flow    store.Workflow
+	nightly store.Schedule
 }
 
 // Populate fills the empty store that belongs to dir, and closes it.
@@ -91,6 +92,11 @@ func (p *Populated) host() {
 	p.flow = e.workflow("acme", "greet", "2")
 	p.flow.Definition = append(p.flow.Definition, "\\ud800 \x00\xff\xed\xa0\x80"...) // no text at all
 	p.flow = e.put(p.flow)
+	e.scheduled("acme", "nightly", "1", e.schedule("at 3 \x00\xff", "{}", e.now.Add(time.Hour)), e.schedule("never", "{ }", time.Time{}))
+	p.nightly = e.schedules("acme")[0]
+	p.nightly.LastAt, p.nightly.LastRun = e.now, "r1"
+	e.ok(e.s.Schedules().Move(e.ctx, p.nightly))
+	p.nightly.Revision++
 	p.clock = store.Clock{Trusted: e.now}
 	e.ok(e.s.Retention().SetClock(e.ctx, store.Clock{}, p.clock))
 	e.ok(e.s.Idempotency().Finish(e.ctx, done(e.granted(e.request("acme", "createRun", "finished", "d", "i1"), 1))))
@@ -172,6 +178,11 @@ func (p *Populated) same(e *env) {
 	e.wantCredential(p.acme.secret)
 	e.got(p.acme.hook)
 	same(e, "latest", e.getWorkflow("acme", "greet", ""), p.flow)
+	if got := e.schedules("acme"); len(got) != 2 {
+		e.Errorf("schedules are %+v", got)
+	} else {
+		same(e, "schedule", got[0], p.nightly)
+	}
 	clock, err := e.s.Retention().Clock(e.ctx)
 	e.ok(err)
 	same(e, "clock", clock, p.clock)

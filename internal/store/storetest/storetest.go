@@ -78,6 +78,11 @@ func Run(t *testing.T, open Open) {
 		{"wake undoing", wakeUndoing},
 		{"undoing row", undoingRow},
 
+		{"schedules of versions", schedulesOfVersions},
+		{"schedules are claimed", schedulesAreClaimed},
+		{"schedules take turns", schedulesTakeTurns},
+		{"schedules claimed by many", schedulesClaimedByMany},
+		{"schedule pages", schedulePages},
 		{"workflow versions", workflowVersions},
 		{"workflow list", workflowList},
 		{"workflow delete", workflowDelete},

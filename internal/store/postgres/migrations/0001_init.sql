@@ -435,6 +435,26 @@ CREATE TABLE vault_keys (
     PRIMARY KEY (tenant, id)
 );
 
+-- Schedule triggers of the latest versions of workflows. last_run is empty for none.
+CREATE TABLE schedules (
+    tenant     text COLLATE "C" NOT NULL,
+    workflow   bytea NOT NULL,
+    trigger_id bytea NOT NULL,
+    version    bytea NOT NULL,
+    spec       bytea NOT NULL,
+    owner      bytea NOT NULL,
+    next_at    bigint,
+    due_at     bigint,
+    last_at    bigint,
+    last_run   text COLLATE "C" NOT NULL,
+    revision   bigint NOT NULL,
+    PRIMARY KEY (tenant, workflow, trigger_id)
+);
+
+-- What is due, whosever, and of a tenant.
+CREATE INDEX schedules_due ON schedules (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX schedules_tenant ON schedules (tenant, due_at) WHERE due_at IS NOT NULL;
+
 -- Credentials. sealed and previous are of the versions version and version - 1.
 CREATE TABLE credentials (
     tenant         text COLLATE "C" NOT NULL,
