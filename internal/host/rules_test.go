@@ -22,7 +22,7 @@ var uncalled = map[string]string{
 	"ServesWebhooks": "what is wired", "Sweep": "the host's own loop", "Tick": "the host's own loop", "Prune": "the operator, beside the host",
 	"Callback": "the worker of deliveries", "OfferPeriod": "part of a validator", "RotateTokenKey": "the embedding program",
 	"OpenToken": "the token is the credential", "InspectByToken": "behind OpenToken", "ResolveByToken": "behind OpenToken",
-	"FoldUpTo": "behind OpenLog", "Audit": "the host's own loop", "OpenAudit": "the host's start", "Unauthenticated": "counts who was not let in", "Ready": "whether the host works, for everybody", "RetentionDays": "discovery", "HostID": "discovery", "ServesCredentials": "what is wired", "ResolveCredential": "for nodes of a run, in its tenant",
+	"FoldUpTo": "behind OpenLog", "Audit": "the host's own loop", "OpenAudit": "the host's start", "Unauthenticated": "counts who was not let in", "Ready": "whether the host works, for everybody", "Leave": "the process that is told to stop", "RetentionDays": "discovery", "HostID": "discovery", "ServesCredentials": "what is wired", "ResolveCredential": "for nodes of a run, in its tenant",
 }
 
 var callerType = reflect.TypeFor[identity.Caller]()
