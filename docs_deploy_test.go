@@ -102,8 +102,8 @@ func TestDeployCompose(t *testing.T) {
 	if len(config.Relaxations(cfg)) > 0 {
 		t.Errorf("it relaxes %v", config.Relaxations(cfg))
 	}
-	if f.StopGrace <= cfg.ShutdownGrace {
-		t.Errorf("stopped after %s, and it takes up to %s", f.StopGrace, cfg.ShutdownGrace)
+	if f.StopGrace <= cfg.ShutdownNotice+cfg.ShutdownGrace {
+		t.Errorf("stopped after %s, and it takes up to %s", f.StopGrace, cfg.ShutdownNotice+cfg.ShutdownGrace)
 	}
 	most := regexp.MustCompile(`max_connections=(\d+)`).FindStringSubmatch(deployFile(t, "compose.yaml"))
 	if most == nil {
@@ -156,8 +156,8 @@ func TestDeployUnit(t *testing.T) {
 	if m == nil {
 		t.Fatal("no TimeoutStopSec in seconds")
 	}
-	if stop, err := time.ParseDuration(m[1]); err != nil || stop <= cfg.ShutdownGrace {
-		t.Errorf("killed after %s, and it takes up to %s: %v", stop, cfg.ShutdownGrace, err)
+	if stop, err := time.ParseDuration(m[1]); err != nil || stop <= cfg.ShutdownNotice+cfg.ShutdownGrace {
+		t.Errorf("killed after %s, and it takes up to %s: %v", stop, cfg.ShutdownNotice+cfg.ShutdownGrace, err)
 	}
 	for _, name := range regexp.MustCompile(`FERMATA_[A-Z_]+`).FindAllString(unit, -1) {
 		if !slices.ContainsFunc(config.Settings(), func(s config.Setting) bool { return s.Env() == name }) {

@@ -195,6 +195,10 @@ func (h *Host) Stop(ctx context.Context) error {
 	return errors.Join(err, h.store.Close())
 }
 
+// Leave has the host say that it is not ready (GET /host/fermata/ready) while it goes on
+// with everything else: whoever sends it work has time to send it elsewhere before Stop.
+func (h *Host) Leave() { h.host.Leave() }
+
 // Client calls the host from within this process, as a caller with every right
 // in DefaultTenant. It works from Start to Stop and sends nothing over a network.
 func (h *Host) Client() *client.Client {

@@ -9,6 +9,7 @@ import (
 	"github.com/fermata-run/fermata/internal/host"
 	"github.com/fermata-run/fermata/internal/redact"
 	"github.com/fermata-run/fermata/internal/store"
+	"github.com/fermata-run/fermata/internal/store/postgres"
 	"github.com/fermata-run/fermata/internal/vault"
 )
 
@@ -75,6 +76,11 @@ func (h *Host) sealed(ctx context.Context, db store.Store) (store.Store, error) 
 func newRedactor(c *Config) *redact.Redactor {
 	r := redact.New()
 	r.Know("", "bootstrap-key", c.BootstrapKey)
+	for _, address := range []string{c.Store, c.StoreListen} {
+		if address != "" && address != SameStore {
+			r.Know("", "database-password", postgres.Password(address))
+		}
+	}
 	return r
 }
 

@@ -164,6 +164,9 @@ func Certify(r *Report, c Certificate) (*Bundle, error) {
 }
 
 func draft(r *Report, c Certificate) (*Bundle, error) {
+	if r.TargetMajor != 2 {
+		return nil, errors.New("a bundle is about major 2")
+	}
 	build := c.Build
 	if build == (Build{}) && r.Host.Build != nil {
 		build = *r.Host.Build

@@ -42,6 +42,9 @@ func (c *certFlags) read(cfg Config) error {
 	if c.key == "" {
 		return errors.New("--certify needs --signing-key FILE")
 	}
+	if cfg.TargetMajor == 1 {
+		return errors.New("--certify is about version 2: it needs --target-major 2")
+	}
 	if cfg.Filter != "" {
 		return errors.New("--certify needs a whole run, without --filter")
 	}

@@ -77,6 +77,9 @@ func (t console) run(args []string) int {
 	}
 	cfg.APIKey = or(cfg.APIKey, t.getenv("FERMATA_API_KEY"))
 	cfg.OtherAPIKey = or(cfg.OtherAPIKey, or(t.getenv("FERMATA_SECOND_API_KEY"), t.getenv("FERMATA_OTHER_API_KEY")))
+	if cert.file != "" && cfg.TargetMajor == 0 {
+		cfg.TargetMajor = 2 // which is what bundles are about, whatever a host prefers
+	}
 	if err := cert.read(cfg); err != nil {
 		return t.usage("%v", err)
 	}

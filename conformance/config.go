@@ -32,7 +32,7 @@ type Config struct {
 	ExpiredRun string
 
 	// TargetMajor is the protocol major to look at; 0 takes the major of the
-	// host's preferredVersion. Only 2 is covered.
+	// host's preferredVersion. 1 and 2 are covered.
 	TargetMajor int
 
 	// Filter selects checks whose id, or whose floor scenario, matches this
@@ -82,8 +82,8 @@ func (c Config) withDefaults() (Config, *regexp.Regexp, error) {
 		return c, nil, fmt.Errorf("conformance: the base URL %q is not an http or https address", c.BaseURL)
 	}
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
-	if c.TargetMajor != 0 && c.TargetMajor != 2 {
-		return c, nil, fmt.Errorf("conformance: major %d is not covered, only 2 is", c.TargetMajor)
+	if c.TargetMajor < 0 || c.TargetMajor > 2 {
+		return c, nil, fmt.Errorf("conformance: major %d is not covered, 1 and 2 are", c.TargetMajor)
 	}
 	if c.ReceiverURL != "" && c.ReceiverListen == "" {
 		return c, nil, errors.New("conformance: ReceiverURL needs ReceiverListen, the address it forwards to")

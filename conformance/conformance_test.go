@@ -45,12 +45,12 @@ func lanes(t *testing.T) fermata.Lanes {
 }
 
 // good is an embedded host with a data folder of its own.
-func good(t *testing.T) http.Handler {
+func good(t *testing.T, change ...func(*fermata.Config)) http.Handler {
 	t.Helper()
 	dir := t.TempDir()
 	shared, master := backend(t, dir)
 	twoTenants(t, dir, shared, master)
-	return start(t, fermata.Config{
+	cfg := fermata.Config{
 		Store: shared, StoreConnections: 8, MasterKey: master,
 		DataDir: dir, BootstrapKey: testKey, EgressCAFile: trusted(t), Lanes: lanes(t),
 		Audit:       fermata.Audit{CheckpointInterval: time.Second},
@@ -59,7 +59,11 @@ func good(t *testing.T) http.Handler {
 		Webhooks: fermata.Webhooks{
 			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, RootCAs: receivers().pool, MaxAttempts: 3, Backoff: 50 * time.Millisecond,
 		},
-	})
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	return start(t, cfg)
 }
 
 // twoTenants puts the keys of two tenants into a data folder.

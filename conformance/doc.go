@@ -1,4 +1,4 @@
-// Package conformance is a black-box suite for hosts of OpenWOP v2. It speaks
+// Package conformance is a black-box suite for hosts of OpenWOP v2 and v1. It speaks
 // HTTP to a host it knows only by its address, and says for each requirement
 // of the protocol whether the host meets it:
 //
@@ -25,6 +25,10 @@
 // fail, blocked and inapplicable end it. What it creates is cancelled afterwards.
 // A check nobody has seen failing proves nothing: give it a row in the table of
 // conformance_test.go that breaks the host in the way the check is there for.
+//
+// Those of version 1 are in the files v1_*.go and in a registry of their own. A probe
+// speaks the major that is looked at: paths of operations are written without /v1. Broken
+// hosts of it are in mutations_v1_test.go, and a check without one fails the tests.
 //
 // # The command
 //

@@ -22,6 +22,7 @@ const (
 	clarify    role = "clarify"    // one question, q1
 	external   role = "external"   // waits for an event about fixture-order-1
 	family     role = "family"     // its child waits for an approval
+	mapped     role = "mapped"     // its child gets a variable, and one that is not set
 	actions    role = "actions"    // an approval with all five actions
 	custom     role = "custom"     // a custom interrupt with a resumeSchema
 	pair       role = "pair"       // two approvals at the same time
@@ -89,8 +90,8 @@ func (p *probe) register(r role) (id, why string) {
 		return "", "the suite has none of its own"
 	}
 	child := ""
-	if r == family {
-		if child, why = p.register(approval); child == "" {
+	if of := map[role]role{family: approval, mapped: noop}[r]; of != "" {
+		if child, why = p.register(of); child == "" {
 			return "", why
 		}
 	}
@@ -101,7 +102,11 @@ func (p *probe) register(r role) (id, why string) {
 	}
 	id = fmt.Sprintf("conformance-own-%s-%08x", r, crc32.ChecksumIEEE(body))
 	def["id"] = id
-	a, err := p.request("PUT", "/host/fermata/workflows/"+id, def)
+	method, path := "PUT", "/host/fermata/workflows/"+id
+	if p.speaks() == 1 {
+		method, path = "POST", "/workflows" // beside the protocol; hosts of version 1 have it
+	}
+	a, err := p.request(method, path, def)
 	switch {
 	case err != nil:
 		return "", "the host did not answer to its registration"
@@ -177,6 +182,10 @@ var definitions = map[role]func(child string) object{
 	},
 	family: func(child string) object {
 		return flow("family", []any{step("call", "core.subWorkflow", object{"workflowId": child})}, []any{})
+	},
+	mapped: func(child string) object {
+		return flow("mapped", []any{step("call", "core.subWorkflow", object{"workflowId": child, "inputMapping": object{"theirs": "ours", "unset": "nobodys"}})}, []any{},
+			object{"name": "ours", "type": "string"}, object{"name": "nobodys", "type": "string"})
 	},
 	actions: func(string) object {
 		return gate("actions", "gate", object{"title": "Decide", "actions": []any{"accept", "reject", "refine", "edit-accept", "ask"}})

@@ -17,10 +17,13 @@ import (
 
 // suite is what the checks of one run share.
 type suite struct {
-	cfg  Config
-	host Host
-	doc  map[string]json.RawMessage // discovery; nil if it cannot be read
-	text []byte                     // its bytes
+	cfg   Config
+	major int // the one that is looked at
+	host  Host
+	doc   map[string]json.RawMessage // discovery; nil if it cannot be read
+	text  []byte                     // its bytes
+
+	refusal string // the code that discovery was refused with
 
 	mu        sync.Mutex
 	seen      []answer // every answer so far, for the sweeps
@@ -29,9 +32,11 @@ type suite struct {
 	surveyed  sync.Once
 }
 
+// advertises reports whether discovery offers a family. Version 1 also has blocks that
+// say they are not supported.
 func (s *suite) advertises(family string) bool {
-	_, ok := s.doc[family]
-	return ok
+	v, ok := s.doc[family]
+	return ok && (s.major != 1 || string(member(v, "supported")) != "false")
 }
 
 // facet reads a member of the discovery document by its path; false if it is
@@ -58,6 +63,8 @@ func (s *suite) facet(into any, path ...string) bool {
 type probe struct {
 	ctx context.Context
 	s   *suite
+
+	major int // speaks another than the suite's, if not 0
 
 	asserted atomic.Int64 // statements about the host that were tested
 

@@ -3,8 +3,12 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,31 +23,39 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	began := time.Now()
 	s := &suite{cfg: cfg, workflows: map[role]workflow{}, finished: map[string]*shared{}}
 	defer cfg.HTTPClient.CloseIdleConnections()
+	if err := s.target(ctx); err != nil {
+		return Report{}, err
+	}
 	if err := s.discover(ctx); err != nil {
 		return Report{}, err
 	}
-	// A host that names no version is looked at: the checks say what it lacks.
-	if v := s.host.PreferredVersion; cfg.TargetMajor == 0 && v != "" && v[0] != '1' && v[0] != '2' {
-		return Report{}, fmt.Errorf("conformance: the host prefers version %q; only major 2 is covered", v)
+	if s.major == 1 && !s.servesV1() {
+		return Report{}, errors.New("conformance: the host does not serve major 1: it advertises no 1.x version (a fermata host serves it with --v1 on)")
 	}
 	r := Report{
-		Suite: SuiteName, Version: Version, TargetMajor: 2, Filter: cfg.Filter,
-		StartedAt: began.UTC().Truncate(time.Millisecond), Host: s.host, discovery: s.text,
+		Suite: SuiteName, Version: Version, TargetMajor: s.major, Filter: cfg.Filter,
+		StartedAt: began.UTC().Truncate(time.Millisecond), Host: s.host, Profiles: []ProfileResult{}, discovery: s.text,
 	}
-	r.Results = s.runAll(ctx, selected(filter))
+	r.Results = s.runAll(ctx, s.selected(filter))
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
 	r.count()
-	r.judge(s.advertises)
+	if s.major == 2 { // the profiles with a floor of scenarios are those of this major
+		r.judge(s.advertises)
+	}
 	r.DurationMs = time.Since(began).Milliseconds()
 	return r, nil
 }
 
-func selected(filter *regexp.Regexp) []*check {
+func (s *suite) selected(filter *regexp.Regexp) []*check {
+	table := registry
+	if s.major == 1 {
+		table = v1Registry
+	}
 	var out []*check
-	for i := range registry {
-		c := &registry[i]
+	for i := range table {
+		c := &table[i]
 		if filter.MatchString(c.id) || c.scenario != "" && filter.MatchString(c.scenario) {
 			out = append(out, c)
 		}
@@ -143,13 +155,14 @@ func (s *suite) discover(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	p := &probe{ctx: bounded, s: s}
-	a, err := p.send("GET", discoveryPath, nil)
+	a, err := p.send("GET", discoveryPath, nil, versionHeader, strconv.Itoa(s.major))
 	if err != nil {
 		return fmt.Errorf("conformance: the host does not answer: %w", err)
 	}
 	s.host = Host{BaseURL: s.cfg.BaseURL}
 	var doc map[string]json.RawMessage
 	if a.status != 200 || json.Unmarshal(a.body, &doc) != nil {
+		s.refusal = a.code()
 		return nil
 	}
 	s.doc, s.text, s.host.DiscoverySHA256 = doc, a.body, hexSum(a.body)
@@ -164,6 +177,41 @@ func (s *suite) discover(ctx context.Context) error {
 	s.host.Families = familiesOf(doc)
 	s.introduce(p)
 	return nil
+}
+
+// target settles which major is looked at: the one that was named, else the one the
+// host prefers. A host that names no version is looked at as one of major 2: the
+// checks say what it lacks.
+func (s *suite) target(ctx context.Context) error {
+	if s.major = s.cfg.TargetMajor; s.major != 0 {
+		return nil
+	}
+	s.major = 2
+	bounded, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	p := &probe{ctx: bounded, s: s}
+	a, err := p.request("GET", discoveryPath, nil, versionHeader, "")
+	if err != nil {
+		return fmt.Errorf("conformance: the host does not answer: %w", err)
+	}
+	switch v := or(a.str("preferredVersion"), a.str("protocolVersion")); {
+	case strings.HasPrefix(v, "1."):
+		s.major = 1
+	case v != "" && !strings.HasPrefix(v, "2."):
+		return fmt.Errorf("conformance: the host prefers version %q; majors 1 and 2 are covered", v)
+	}
+	return nil
+}
+
+// servesV1 reports whether discovery names a 1.x version. A document that cannot be
+// read is the business of the checks.
+func (s *suite) servesV1() bool {
+	if s.doc == nil {
+		return s.refusal == ""
+	}
+	var one string
+	s.facet(&one, "protocolVersion")
+	return slices.Contains(majors(append(slices.Clone(s.host.ProtocolVersions), one)), "1")
 }
 
 // introduce asks a host for its build and for what its operator has loosened,

@@ -40,7 +40,7 @@ type stream struct {
 // streamAnswer asks for a stream. What is no 200 comes back as an answer, with
 // a nil stream.
 func (p *probe) streamAnswer(id, query string, header ...string) (*stream, answer) {
-	path := at(id) + "/events" + query
+	path := p.placed(at(id) + "/events" + query)
 	ctx, cancel := context.WithCancel(p.ctx)
 	res, err := p.open(ctx, "GET", path, nil, append([]string{"Accept", "text/event-stream"}, header...)...)
 	if err != nil {

@@ -12,12 +12,14 @@ import (
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s %s against %s\n", r.Suite, r.Version, r.Host.BaseURL)
-	fmt.Fprintf(b, "host: %s %s, protocol %s (prefers %s)\n", or(r.Host.Name, "unnamed"), r.Host.Version,
-		strings.Join(r.Host.ProtocolVersions, ", "), or(r.Host.PreferredVersion, "nothing"))
+	fmt.Fprintf(b, "host: %s %s, protocol %s (prefers %s); looked at: major %d\n", or(r.Host.Name, "unnamed"), r.Host.Version,
+		strings.Join(r.Host.ProtocolVersions, ", "), or(r.Host.PreferredVersion, "nothing"), r.TargetMajor)
 	r.section(b, Fail, "FAILED")
 	r.section(b, Blocked, "BLOCKED (the requirement binds and was not measured)")
 	r.section(b, Inapplicable, "INAPPLICABLE")
-	fmt.Fprintln(b, "\nPROFILES")
+	if len(r.Profiles) > 0 {
+		fmt.Fprintln(b, "\nPROFILES")
+	}
 	for _, p := range r.Profiles {
 		fmt.Fprintf(b, "  %-30s %s\n", p.ID, p.line())
 		for _, s := range p.Scenarios {

@@ -15,7 +15,7 @@ type manual struct{ use, about string }
 var manuals = map[string]manual{
 	"": {"[flags]", `Looks at a host of the protocol from outside and says for every requirement whether
 the host meets it. Exit status: 0 met, 1 a MUST is broken, 2 the suite could not
-begin, 3 nothing failed and something was blocked.
+begin or the host does not serve that version, 3 nothing failed and something was blocked.
 
 Other verbs, each with a --help of its own:
   verify FILE  hold a certification bundle against the host it is about

@@ -119,7 +119,7 @@ func (p *postman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // behind is the host with the postman on its doorstep: what is registered with it is
 // registered through him.
 func (p *postman) behind(next http.Handler) http.Handler {
-	return body(`^/webhooks$`, func(m map[string]any) {
+	return body(`^(/v1)?/webhooks$`, func(m map[string]any) {
 		to, ok := m["url"].(string)
 		if !ok || !strings.HasPrefix(to, "https://127.0.0.1:") {
 			return

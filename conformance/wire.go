@@ -104,6 +104,7 @@ func (p *probe) keep(a answer) {
 }
 
 func (p *probe) request(method, path string, body any, header ...string) (answer, error) {
+	path = p.placed(path)
 	res, err := p.open(p.ctx, method, path, body, header...)
 	if err != nil {
 		return answer{}, err
@@ -115,6 +116,30 @@ func (p *probe) request(method, path string, body any, header ...string) (answer
 	}
 	return answer{method, path, res.StatusCode, res.Header, b}, nil
 }
+
+// speaks is the major of the probe's requests.
+func (p *probe) speaks() int {
+	if p.major != 0 {
+		return p.major
+	}
+	return p.s.major
+}
+
+// placed is where an operation of the protocol is: version 1 has a path space of its
+// own, version 2 has none.
+func (p *probe) placed(path string) string {
+	if p.speaks() == 1 {
+		for _, of := range []string{"/runs", "/workflows", "/webhooks", "/interrupts"} {
+			if strings.HasPrefix(path, of) {
+				return "/v1" + path
+			}
+		}
+	}
+	return path
+}
+
+// as is a hand on the same host that speaks another major.
+func (p *probe) as(major int) *probe { return &probe{ctx: p.ctx, s: p.s, major: major} }
 
 // open sends a request and leaves the answer's body to the caller.
 func (p *probe) open(ctx context.Context, method, path string, body any, header ...string) (*http.Response, error) {
@@ -134,13 +159,15 @@ func (p *probe) open(ctx context.Context, method, path string, body any, header 
 		}
 		r = bytes.NewReader(enc)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, p.s.cfg.BaseURL+path, r)
+	req, err := http.NewRequestWithContext(ctx, method, p.s.cfg.BaseURL+p.placed(path), r)
 	if err != nil {
 		return nil, err
 	}
 	h := req.Header
 	h.Set("Accept", "application/json")
-	h.Set(versionHeader, "2")
+	if p.speaks() == 2 { // clients of version 1 send none
+		h.Set(versionHeader, "2")
+	}
 	h.Set("User-Agent", "fermata-conformance/"+Version)
 	if p.s.cfg.APIKey != "" {
 		h.Set("Authorization", "Bearer "+p.s.cfg.APIKey)

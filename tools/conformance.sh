@@ -83,4 +83,18 @@ sed 's/"artifact-sha256"/"commit"/' "$dir/bundle.json" >"$dir/forged.json"
 want=5 refused "$dir/forged.json" --base-url "$url"
 sed '0,/"witnessCount": [0-9]*/s//"witnessCount": 99/' "$dir/bundle.json" >"$dir/forged.json"
 want=1 refused "$dir/forged.json" --base-url "$url"
+
+# Version 1: a host without it says so, and one with it meets all of it. Nothing may be
+# blocked, or left out.
+want=2
+code=0
+"$dir/fermata" conformance --base-url "$url" --target-major 1 >/dev/null 2>"$dir/none" || code=$?
+[ "$code" = "$want" ] && grep -q 'does not serve major 1' "$dir/none" || { cat "$dir/none"; exit 1; }
+stop
+serve "${flags[@]}" --v1 on
+code=0
+"$dir/fermata" conformance --base-url "$url" --target-major 1 --receiver-ca "$dir/ca.key.pem" >"$dir/report" || code=$?
+cat "$dir/report"
+[ "$code" = 0 ] || { cat "$dir/err"; exit "$code"; }
+grep -qE ', 0 failed, 0 below a SHOULD, 0 blocked, 0 inapplicable$' "$dir/report"
 stop

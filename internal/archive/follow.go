@@ -17,7 +17,8 @@ type Report struct {
 	Chains  int      `json:"chains"`
 	Entries int64    `json:"entries"`
 	Faults  []string `json:"faults,omitempty"`
-	// Masters are the ids of the master keys that a host needs to start on it.
+	// Masters are the ids of the master keys that a host needs to start on it, the first
+	// hundred of them.
 	Masters []string `json:"masterKeys"`
 }
 
@@ -33,6 +34,10 @@ func (r *Report) Rows(table string) int64 {
 
 // maxFaults bounds how many faults are listed.
 const maxFaults = 20
+
+// maxMasters bounds how many master keys are listed. A host has one, or two while it is
+// given another one.
+const maxMasters = 100
 
 // stretch is how many entries are followed by one walker, which remembers them.
 const stretch = 1000
@@ -58,7 +63,7 @@ func newFollower() *follower {
 func (f *follower) visit(t *store.Table, row []store.Value) error {
 	switch t.Name {
 	case "vault_keys":
-		if m := string(row[2].Bytes); !slices.Contains(f.report.Masters, m) {
+		if m := string(row[2].Bytes); len(f.report.Masters) < maxMasters && !slices.Contains(f.report.Masters, m) {
 			f.report.Masters = append(f.report.Masters, m)
 		}
 	case "audit_heads":

@@ -24,9 +24,18 @@ const (
 	noMore  = 'E' // the end of a table
 )
 
-// maxValue bounds one value of a row. A segment of a log may hold several documents
-// of the largest size.
-const maxValue = 1 << 30
+// maxRow bounds the values of a row together. A segment of a log may hold several
+// documents of the largest size.
+var maxRow int64 = 1 << 30 // lower in tests
+
+// fits says whether a row can be read again once it is written.
+func fits(row []store.Value) bool {
+	left := maxRow
+	for i := range row {
+		left -= int64(len(row[i].Bytes))
+	}
+	return left >= 0
+}
 
 // appendRow encodes a row. With compare, values that are not compared are 0.
 func appendRow(b []byte, columns []store.Column, row []store.Value, compare bool) []byte {
@@ -49,6 +58,7 @@ func appendRow(b []byte, columns []store.Column, row []store.Value, compare bool
 
 // readRow decodes a row into out. The values are its own.
 func readRow(r *bufio.Reader, columns []store.Column, out []store.Value) error {
+	left := maxRow
 	for i := range columns {
 		mark, err := r.ReadByte()
 		if err != nil {
@@ -62,7 +72,8 @@ func readRow(r *bufio.Reader, columns []store.Column, out []store.Value) error {
 		case mark == isInt && whole:
 			out[i].Int, err = binary.ReadVarint(r)
 		case mark == isBytes && !whole:
-			out[i].Bytes, err = readBytes(r)
+			out[i].Bytes, err = readBytes(r, left)
+			left -= int64(len(out[i].Bytes))
 		default:
 			err = fmt.Errorf("a value of %s is of another kind", columns[i].Name)
 		}
@@ -74,13 +85,13 @@ func readRow(r *bufio.Reader, columns []store.Column, out []store.Value) error {
 }
 
 // readBytes takes no more memory than there are bytes, whatever a length says.
-func readBytes(r *bufio.Reader) ([]byte, error) {
+func readBytes(r *bufio.Reader, most int64) ([]byte, error) {
 	n, err := binary.ReadUvarint(r)
 	if err != nil {
 		return nil, err
 	}
-	if n > maxValue {
-		return nil, errors.New("a value is too large")
+	if n > uint64(most) {
+		return nil, errors.New("a row is too large")
 	}
 	if n <= 64<<10 {
 		b := make([]byte, n)

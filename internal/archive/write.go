@@ -61,6 +61,9 @@ func Write(ctx context.Context, w io.Writer, from store.Place, h Header, alone b
 		if err := t.Check(row); err != nil {
 			return err
 		}
+		if !fits(row) { // better said now than when it is needed
+			return fmt.Errorf("a row of %s has more than the %d bytes that an archive can hold", t.Name, maxRow)
+		}
 		if err := see.visit(t, row); err != nil {
 			return err
 		}

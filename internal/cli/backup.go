@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/fermata-run/fermata/internal/archive"
 	"github.com/spf13/cobra"
@@ -94,12 +95,29 @@ func newFile(name string, write func(w io.Writer) error) (err error) {
 		return err
 	}
 	// A link fails if somebody has made the file meanwhile, where a rename would not.
-	if err := os.Link(f.Name(), name); err == nil {
-		return os.Remove(f.Name())
-	} else if errors.Is(err, fs.ErrExist) {
+	switch err := os.Link(f.Name(), name); {
+	case err == nil:
+		err = os.Remove(f.Name())
+		return errors.Join(err, syncFolder(filepath.Dir(name)))
+	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	return os.Rename(f.Name(), name) // a file system without links
+	if err := os.Rename(f.Name(), name); err != nil { // a file system without links
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder makes the names in a folder durable, where a system knows of that.
+func syncFolder(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 const restoreAbout = `Makes a host's data of a file that ` + "`fermata backup`" + ` has written, in a folder (--data) or a database

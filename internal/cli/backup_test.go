@@ -178,6 +178,36 @@ func TestCopy(t *testing.T) {
 	contains(t, c.out.String(), `"check": "store"`, `"fix": "Start the database`)
 }
 
+// A password in an argument is refused by whoever takes the address of a database, and
+// not repeated; in the environment it is taken.
+func TestPasswordsAreNoArguments(t *testing.T) {
+	w := newWorld(t)
+	for _, address := range []string{"postgres://u:hush-hush@127.0.0.1:1/d", "postgres://u@127.0.0.1:1/d?password=hush-hush"} {
+		for _, args := range [][]string{
+			{"backup", "--out", filepath.Join(w.home, "out"), "--store", address}, {"restore", "--in", filepath.Join(w.home, "in"), "--store", address},
+			{"migrate", "status", "--store", address}, {"migrate", "up", "--store", address}, {"keys", "recover", "--store", address},
+			{"serve", "--listen", "127.0.0.1:0", "--store", address}, {"serve", "--listen", "127.0.0.1:0", "--store", "postgres://u@127.0.0.1:1/d", "--store-listen", address},
+			{"doctor", "--store", address},
+		} {
+			want := ExitUsage
+			if args[0] == "doctor" {
+				want = ExitFailed
+			}
+			code := w.run(args...)
+			said := w.out.String() + w.err.String()
+			if code != want || !strings.Contains(said, "FERMATA_STORE") || strings.Contains(said, "hush-hush") {
+				t.Errorf("%s %s: exit %d: %s", args[0], args[1], code, said)
+			}
+		}
+		w.vars["FERMATA_STORE"] = address
+		code := w.run("migrate", "status")
+		said := w.out.String() + w.err.String()
+		if delete(w.vars, "FERMATA_STORE"); code != ExitFailed || strings.Contains(said, "FERMATA_STORE") || strings.Contains(said, "hush-hush") {
+			t.Errorf("from the environment: exit %d: %s", code, said)
+		}
+	}
+}
+
 // What a killed restore has left is named by the doctor.
 func TestDoctorFindsUnfinishedRestore(t *testing.T) {
 	w := newWorld(t)

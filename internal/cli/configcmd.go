@@ -13,7 +13,7 @@ func (a *app) configCommand() *cobra.Command {
 	config.Bind(cmd.Flags(), config.ServeOnly)
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, src, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, src, err := a.settings(cmd)
 		if err != nil {
 			return usageError{err}
 		}

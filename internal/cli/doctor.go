@@ -36,7 +36,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var all []finding
-		cfg, _, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, _, err := a.settings(cmd)
 		if err != nil {
 			all = append(all, bad("settings", "Correct the setting; `fermata config` shows all of them.", "%v", err))
 		} else {

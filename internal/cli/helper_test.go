@@ -228,6 +228,13 @@ type fakeHost struct {
 	started bool
 	stopped bool
 	onStop  func(context.Context)
+	onLeave func()
+}
+
+func (f *fakeHost) Leave() {
+	if f.onLeave != nil {
+		f.onLeave()
+	}
 }
 
 func (f *fakeHost) Start(context.Context) error {

@@ -32,6 +32,12 @@ type Host interface {
 	Client() *client.Client
 }
 
+// Leaver is a Host that can say that it is about to stop.
+type Leaver interface {
+	// Leave has the host answer that it is not ready. It goes on with everything else.
+	Leave()
+}
+
 // Pruner is a Host that can let go of runs.
 type Pruner interface {
 	Prune(ctx context.Context, r host.Prune) (host.Pruned, error)

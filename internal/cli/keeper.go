@@ -43,7 +43,7 @@ func storeFlags(cmd *cobra.Command) {
 
 // theStore is where the settings say that the store is.
 func (a *app) theStore(cmd *cobra.Command) (string, error) {
-	cfg, _, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+	cfg, _, err := a.settings(cmd)
 	switch {
 	case err != nil:
 		return "", usageError{err}
@@ -78,8 +78,37 @@ func noPassword(flag, of string) error {
 	if err != nil {
 		return usage("--%s is no address such as postgres://user@host/name", flag)
 	}
-	if _, has := u.User.Password(); has || u.Query().Has("password") {
+	if hasPassword(u) {
 		return usage("--%s: a password among the arguments can be read by everybody on this machine; put it into PGPASSWORD or PGPASSFILE, or the whole address into a variable and say --%s '$NAME'", flag, flag)
+	}
+	return nil
+}
+
+func hasPassword(u *url.URL) bool {
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
+}
+
+// settings are those of a host. A password of its database is not taken from an argument.
+func (a *app) settings(cmd *cobra.Command) (config.Config, config.Sources, error) {
+	cfg, src, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+	if err == nil {
+		err = unexposed(cfg, src)
+	}
+	return cfg, src, err
+}
+
+// unexposed refuses a password in an argument that is a setting, too.
+func unexposed(cfg config.Config, src config.Sources) error {
+	for _, x := range []struct{ flag, address string }{{"store", cfg.Store}, {"store-listen", cfg.StoreListen}} {
+		flag, address := x.flag, x.address
+		if src[flag].Kind != config.FromFlag || !isAddress(address) {
+			continue
+		}
+		if u, err := url.Parse(address); err == nil && hasPassword(u) {
+			return usage("--%s: a password among the arguments can be read by everybody on this machine; put it into PGPASSWORD or PGPASSFILE, or the whole address into %s",
+				flag, strings.ToUpper(strings.ReplaceAll("fermata-"+flag, "-", "_")))
+		}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (a *app) keysRecover() *cobra.Command {
 	cmd.Flags().StringVar(&name, "name", "", "what the key is called (default: recovered)")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, _, err := a.settings(cmd)
 		if err != nil {
 			return usageError{err}
 		}

@@ -59,7 +59,7 @@ func (a *app) migration(use, short string, do func(Migrator, context.Context, st
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer as JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, _, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, _, err := a.settings(cmd)
 		switch {
 		case err != nil:
 			return usageError{err}

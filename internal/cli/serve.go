@@ -21,7 +21,7 @@ const serveAbout = `Runs a host until it is told to stop.
 The first start makes an API key and shows it once, unless FERMATA_BOOTSTRAP_KEY holds one. The host
 listens on this machine only; an address that others can reach must be given by --listen.
 
-Ctrl-C or SIGTERM stops it in order within --shutdown-grace, and a second one at once. Nothing is
+Ctrl-C or SIGTERM stops it in order within --shutdown-grace, after --shutdown-notice, and a second one at once. Nothing is
 lost either way: what was under way goes on at the next start.
 
 Every setting can also be given by an environment variable, such as FERMATA_LISTEN for --listen, or
@@ -33,7 +33,7 @@ func (a *app) serveCommand() *cobra.Command {
 	config.Bind(cmd.Flags(), config.ServeOnly)
 	cmd.Flags().BoolVar(&strict, "strict", false, "do not start if a file in --workflows is not a valid workflow")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, src, err := config.Load(config.Input{Flags: cmd.Flags(), Getenv: a.env.Getenv})
+		cfg, src, err := a.settings(cmd)
 		if err != nil {
 			return usageError{err}
 		}
@@ -91,7 +91,7 @@ func (a *app) serve(ctx context.Context, cfg config.Config, strict bool) error {
 	if err != nil {
 		return errors.Join(err, stopHost(h, cfg.ShutdownGrace))
 	}
-	return a.serveUntil(ctx, h, listener, cfg.ShutdownGrace, log)
+	return a.serveUntil(ctx, h, listener, cfg, log)
 }
 
 func prepareData(dir string, log *slog.Logger) error {
@@ -133,7 +133,8 @@ func (a *app) banner(url string, cfg config.Config, key string) {
 }
 
 // serveUntil serves until ctx ends, then stops in order.
-func (a *app) serveUntil(ctx context.Context, h Host, l net.Listener, grace time.Duration, log *slog.Logger) error {
+func (a *app) serveUntil(ctx context.Context, h Host, l net.Listener, cfg config.Config, log *slog.Logger) error {
+	grace := cfg.ShutdownGrace
 	srv := newServer(h.Handler(), log)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
@@ -141,6 +142,15 @@ func (a *app) serveUntil(ctx context.Context, h Host, l net.Listener, grace time
 	case err := <-failed:
 		return errors.Join(err, stopHost(h, grace))
 	case <-ctx.Done():
+	}
+	if leaver, ok := h.(Leaver); ok && cfg.ShutdownNotice > 0 {
+		log.Info("about to stop", "notice", cfg.ShutdownNotice.String())
+		leaver.Leave()
+		select {
+		case err := <-failed:
+			return errors.Join(err, stopHost(h, grace))
+		case <-time.After(cfg.ShutdownNotice):
+		}
 	}
 	log.Info("stopping", "grace", grace.String())
 	end, cancel := context.WithTimeout(context.Background(), grace)

@@ -185,6 +185,37 @@ func TestServeCutsOffWhatStays(t *testing.T) {
 	}
 }
 
+// A host that is told to stop says so first, if it is to, while its port is open and
+// nothing has been stopped.
+func TestServeGivesNotice(t *testing.T) {
+	for notice, want := range map[string]bool{"0s": false, "1ms": true} {
+		w := newWorld(t)
+		f := &fakeHost{handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
+		w.open = f.open
+		done := w.start("serve", "--listen", "127.0.0.1:0", "--shutdown-notice", notice)
+		url := w.serving()
+		left := false
+		f.onLeave = func() {
+			left = true
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.stopped {
+				t.Error("it was stopped before")
+			}
+			resp, err := http.Get(url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp.Body.Close()
+		}
+		w.signals <- syscall.SIGTERM
+		if code := w.wait(done); code != 0 || left != want {
+			t.Errorf("notice of %s: exit %d, said %v: %s", notice, code, left, w.err)
+		}
+	}
+}
+
 // timed records the deadlines a handler's body was given.
 type timed struct {
 	http.ResponseWriter

@@ -48,7 +48,8 @@ type Config struct {
 	WebhookAttempts int            // of one delivery
 	WebhookBackoff  time.Duration  // before the second attempt
 	WebhookDisable  time.Duration  // for which an endpoint must have taken nothing before it is disabled
-	ShutdownGrace   time.Duration  // from the signal to the end
+	ShutdownGrace   time.Duration  // from the closing of the port to the end
+	ShutdownNotice  time.Duration  // from the signal to the closing of the port
 
 	Retention Retention // of runs that are over
 

@@ -85,7 +85,7 @@ func TestPrecedence(t *testing.T) {
 	samples := map[string][3]string{ // file, environment, flag
 		"listen": {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}, "data": {"/f", "/e", "/g"}, "workflows": {"/f", "/e", "/g"},
 		"mode": {"development", "production", "development"}, "log-level": {"debug", "warn", "error"}, "log-format": {"json", "text", "json"},
-		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"},
+		"max-run-duration": {"1m", "2h", "3d"}, "shutdown-grace": {"1s", "2s", "3s"}, "shutdown-notice": {"1s", "2s", "3s"},
 		"egress-ca-file": {"/f", "/e", "/g"}, "signing-keys": {"/f", "/e", "/g"}, "conformance-seams": {"on", "off", "on"},
 		"legacy-events": {"on", "off", "on"}, "v1": {"on", "off", "on"},
 		"allow-egress": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"}, "allow-webhooks": {"10.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16"},

@@ -247,6 +247,12 @@ var mainSettings = []Setting{
 		get:   func(c *Config) string { return formatDuration(c.ShutdownGrace) },
 	},
 	{
+		Name: "shutdown-notice", Type: "duration", Default: "0s", Scope: ServeOnly,
+		Usage: "How long a host that was told to stop goes on as before, but says that it is not ready, so that a load balancer sends it nothing more when it closes its port.",
+		set:   func(c *Config, v string) error { return duration(&c.ShutdownNotice, v, 0, 10*time.Minute) },
+		get:   func(c *Config) string { return formatDuration(c.ShutdownNotice) },
+	},
+	{
 		Name: "bootstrap-key", Type: "secret", EnvOnly: true, Scope: ServeOnly,
 		Usage: "API key of the first start, 32 to 512 characters; one is made if there is none.",
 		set:   func(c *Config, v string) error { return secret(&c.BootstrapKey, v) },

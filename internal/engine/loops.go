@@ -155,8 +155,8 @@ func (e *Engine) tickActive() {
 // severity is that of a failed look. A database that is away comes back, and everything
 // goes on by itself.
 func severity(err error) slog.Level {
-	if errors.Is(err, store.ErrUnavailable) {
-		return slog.LevelWarn
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return slog.LevelWarn // the store did not answer in time: it will, or others take over
 	}
 	return slog.LevelError
 }

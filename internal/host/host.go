@@ -2,6 +2,7 @@ package host
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/fermata-run/fermata/internal/clock"
@@ -117,6 +118,7 @@ type Host struct {
 	settleNow chan struct{} // a tenant's state has changed
 	tickNow   chan struct{} // schedules have been registered
 	active    activeRuns
+	leaving   atomic.Bool // it is about to stop
 	denials   denials
 	auditKeys auditKeys
 }

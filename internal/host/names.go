@@ -3,6 +3,7 @@ package host
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/ids"
@@ -67,7 +68,9 @@ func checkNames(name, workspace string, lists ...named) error {
 	return nil
 }
 
-func control(r rune) bool { return r < ' ' || r == 0x7f }
+// control finds what a terminal may obey: the control characters of ASCII, and those
+// beside them (C1).
+func control(r rune) bool { return unicode.IsControl(r) }
 
 // checkScopes lets a caller pass on what it holds, and nothing else.
 func checkScopes(c identity.Caller, scopes []string, refusal string) error {

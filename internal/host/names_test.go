@@ -3,18 +3,24 @@ package host
 import (
 	"strings"
 	"testing"
+
+	"github.com/fermata-run/fermata/internal/problem"
 )
 
-// A new tenant's id can be told from every other, and is plain in every path.
-func TestTenantIDs(t *testing.T) {
-	for _, s := range []string{"a", "acme", "a1", "a.b_c-d", strings.Repeat("a", 128)} {
-		if !tenantGrammar.MatchString(s) {
-			t.Errorf("%q is refused", s)
+// TestNamesHoldNothingThatATerminalObeys: whatever a name is of.
+func TestNamesHoldNothingThatATerminalObeys(t *testing.T) {
+	for name, fine := range map[string]bool{
+		"": true, "deploy": true, "Büro 7, 朝": true, strings.Repeat("a", maxKeyName): true, strings.Repeat("a", maxKeyName+1): false,
+		"a\x00": false, "a\nb": false, "\x1b[2J": false, "a\x7f": false, "a\u009b2J": false, "a\u0085b": false,
+	} {
+		if err := checkNames(name, ""); fine != (err == nil) || err != nil && !problem.Is(err, problem.ValidationError) {
+			t.Errorf("name %q: %v", name, err)
 		}
-	}
-	for _, s := range []string{"", ".", "..", "Acme", "acmE", "a~b", "a/b", "a b", "-a", "a-", ".a", "a.", "anon:x", "a%2F", "é", "a\n", strings.Repeat("a", 129)} {
-		if tenantGrammar.MatchString(s) {
-			t.Errorf("%q is taken", s)
+		if name == "" {
+			continue
+		}
+		if err := checkNames("", "", named{"groups", []string{name}}); fine != (err == nil) {
+			t.Errorf("group %q: %v", name, err)
 		}
 	}
 }

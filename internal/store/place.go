@@ -108,6 +108,9 @@ func (t *Table) Check(row []Value) error {
 		if c.Kind == Bool && row[i].Int>>1 != 0 {
 			return fmt.Errorf("%s.%s is neither true nor false", t.Name, c.Name)
 		}
+		if c.Fence && row[i].Int>>62 != 0 { // it could not be raised any more
+			return fmt.Errorf("%s.%s is out of range", t.Name, c.Name)
+		}
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ type Store interface {
 	Deliveries() Deliveries
 	Retention() Retention
 	Schedules() Schedules
-	// Ping says whether the database answers a read.
+	// Ping says whether the database answers a read and, as far as is known from the
+	// last writes, takes them. It fails with ErrUnavailable until they go well again.
 	Ping(ctx context.Context) error
 	Close() error
 }

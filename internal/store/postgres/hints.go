@@ -30,7 +30,8 @@ const (
 	hintsAtHand = 1024                 // that wait for the engine; more are dropped
 	hearFor     = 30 * time.Second     // without a word the connection is asked whether it is there
 	hintTimeout = 5 * time.Second
-	longestWait = 10 * time.Second // between tries to connect
+	firstWait   = 100 * time.Millisecond // between tries to connect
+	longestWait = 10 * time.Second
 )
 
 // Kinds of hints: the first byte of a line of a notification, whose first line says
@@ -202,17 +203,21 @@ func (h *hints) rest(d time.Duration) {
 
 // hear listens until everything ends, and connects again whenever it has to.
 func (h *hints) hear() {
-	for wait := 100 * time.Millisecond; h.ctx.Err() == nil; wait = min(2*wait, longestWait) {
+	for wait := firstWait; h.ctx.Err() == nil; {
+		var began time.Time
 		conn, err := h.connect()
 		if err == nil {
 			_, err = conn.Exec(h.ctx, listen)
 		}
 		if err == nil {
-			wait = 100 * time.Millisecond
+			began = time.Now()
 			h.log.Debug("listening for other replicas")
 			// What was said meanwhile is not known: everything may have changed.
 			h.tell(store.Hint{All: true})
 			err = h.follow(conn)
+			wait = afterward(wait, time.Since(began))
+		} else {
+			wait = afterward(wait, 0)
 		}
 		closeConn(conn)
 		if h.ctx.Err() == nil {
@@ -223,6 +228,15 @@ func (h *hints) hear() {
 			}
 		}
 	}
+}
+
+// afterward is the wait behind a connection that has lasted for a time. One that is let
+// in and cut off at once, by a pooler say, is tried as seldom as one that is not let in.
+func afterward(wait, lasted time.Duration) time.Duration {
+	if lasted >= longestWait {
+		return firstWait
+	}
+	return min(2*wait, longestWait)
 }
 
 // follow passes on what is heard, until the connection is gone.

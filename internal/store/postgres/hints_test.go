@@ -30,6 +30,21 @@ func heard(t *testing.T, what string, s *Store, want func(store.Hint) bool) {
 	}
 }
 
+// TestListenersComeSeldom: whose connection is cut off as soon as it is there does not come
+// again ten times a second, and whose was good for long does not wait.
+func TestListenersComeSeldom(t *testing.T) {
+	wait := firstWait
+	for range 20 {
+		wait = afterward(wait, time.Millisecond)
+	}
+	if wait != longestWait {
+		t.Errorf("cut off again and again: %s", wait)
+	}
+	if wait = afterward(wait, time.Hour); wait != firstWait {
+		t.Errorf("after an hour: %s", wait)
+	}
+}
+
 // pair is two stores that listen and know of each other.
 func pair(t *testing.T, listen string) (a, b *Store) {
 	t.Helper()

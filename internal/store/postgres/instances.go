@@ -50,15 +50,22 @@ func (o ownership) Register(ctx context.Context, instance string) error {
 
 // Heartbeat implements store.Ownership.
 func (o ownership) Heartbeat(ctx context.Context, instance string, ttl time.Duration) error {
-	// A try that hears nothing must leave time for another one. A healthy database gets
-	// the time it may need all the same, however short the lease.
-	return wrap("heartbeat", o.s.readWithin(ctx, min(max(ttl/3, time.Second), o.s.timeout), func(q querier) error { // to beat twice does no harm
+	// A try that hears nothing must leave time for another one, unless the lease is so
+	// short that a healthy database may need more.
+	try := o.s.timeout
+	if ttl >= time.Second {
+		try = min(ttl/3, try)
+	}
+	err := o.s.readWithin(ctx, try, func(q querier) error { // to beat twice does no harm
 		n, err := change(ctx, q, beat, instance, ttl.Milliseconds())
 		if err == nil && n == 0 {
 			err = store.ErrNotFound
 		}
 		return err
-	}))
+	})
+	// The one write that every host makes again and again, whatever it has to do.
+	o.s.mute.Store(errors.Is(err, store.ErrUnavailable))
+	return wrap("heartbeat", err)
 }
 
 // Deregister implements store.Ownership. The runs keep the name of an instance that

@@ -310,3 +310,50 @@ func TestDamageIsNoOutage(t *testing.T) {
 		}
 	}
 }
+
+// TestPingKnowsOfWrites: a database that answers and takes no writes is not ready, and is
+// again once it takes a heartbeat.
+func TestPingKnowsOfWrites(t *testing.T) {
+	dir := t.TempDir()
+	s := openTest(t, dir, "", Options{})
+	c, db, o := pgtest.Shared(t), databaseOf(t, dir), s.Ownership()
+	set := func(sql string) {
+		t.Helper()
+		if err := c.Exec(t.Context(), "postgres", sql); err != nil {
+			t.Fatal(err)
+		}
+		s.pool.Reset() // connections that know of it
+	}
+	if err := errors.Join(o.Register(t.Context(), "host-1"), o.Heartbeat(t.Context(), "host-1", time.Hour), s.Ping(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	set(`ALTER DATABASE ` + db + ` SET default_transaction_read_only = on`)
+	if err := o.Heartbeat(t.Context(), "host-1", time.Hour); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("a heartbeat: %v", err)
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("it is said to be ready: %v", err)
+	}
+	set(`ALTER DATABASE ` + db + ` RESET default_transaction_read_only`)
+	if err := errors.Join(o.Heartbeat(t.Context(), "host-1", time.Hour), s.Ping(t.Context())); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestPassword: what an address says is known, however it says it, and a common word
+// is left alone.
+func TestPassword(t *testing.T) {
+	t.Setenv("PGPASSWORD", "from-around")
+	for address, want := range map[string]string{
+		"postgres://u:of%2Fthe-url@h/d":          "of/the-url",
+		"postgres://u@h/d?password=of-the-query": "of-the-query",
+		"postgres://u@h/d":                       "from-around",
+		"postgres://fermata:fermata@h/d":         "",
+		"postgres://someone:someone@h/d":         "",
+		"postgres://u:p@h:port/d":                "",
+	} {
+		if got := Password(address); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fermata-run/fermata/internal/archive"
 	"github.com/fermata-run/fermata/internal/pgtest"
 	"github.com/fermata-run/fermata/internal/store"
 	"github.com/fermata-run/fermata/internal/store/storetest"
@@ -24,6 +25,57 @@ func TestPlaces(t *testing.T) {
 				func(t *testing.T, dir string) store.Store { return openTest(t, dir, mode, Options{}) },
 				func(t *testing.T, dir string) store.Place { return At(pgtest.Database(t, dir) + mode) })
 		})
+	}
+}
+
+// TestPlacesInParts: a database whose tables were made in partitions is filled, read
+// and refused as any other, and stays in partitions.
+func TestPlacesInParts(t *testing.T) {
+	pgtest.Shared(t)
+	storetest.RunPlaces(t,
+		func(t *testing.T, dir string) store.Store { return openParts(t, dir) },
+		func(t *testing.T, dir string) store.Place {
+			return inParts{At(pgtest.Database(t, dir)), pgtest.Database(t, dir)}
+		})
+}
+
+// inParts is a database that is made in partitions before something is loaded into it.
+type inParts struct {
+	store.Place
+	address string
+}
+
+func (p inParts) Load(ctx context.Context, fill func(put store.Visit) error, check func(read func(store.Visit) error) error) error {
+	if _, err := Up(ctx, p.address, parts); err != nil {
+		return err
+	}
+	return p.Place.Load(ctx, fill, check)
+}
+
+// TestLoadKeepsParts: what is loaded is spread over the partitions that are there.
+func TestLoadKeepsParts(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	s := openTest(t, from, "", Options{})
+	const runs = 40
+	for i := range runs {
+		if err := s.Runs().Append(t.Context(), newStep(i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Up(t.Context(), pgtest.Database(t, to), parts); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Copy(t.Context(), At(pgtest.Database(t, from)), At(pgtest.Database(t, to)), true); err != nil {
+		t.Fatal(err)
+	}
+	copied := openTest(t, to, "", Options{})
+	used, err := copied.count(t, `SELECT count(DISTINCT tableoid) FROM events`)
+	all, err2 := copied.count(t, `SELECT count(*) FROM events`)
+	if errors.Join(err, err2) != nil || used < 2 || all < runs {
+		t.Errorf("%d events in %d partitions: %v", all, used, errors.Join(err, err2))
+	}
+	if is, err := Up(t.Context(), pgtest.Database(t, to), 0); err != nil || is.Partitions != parts {
+		t.Errorf("%+v: %v", is, err)
 	}
 }
 

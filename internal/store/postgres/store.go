@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,6 +48,7 @@ type Store struct {
 	definitions cache // of versions, which never change
 
 	// What every request asks.
+	mute      atomic.Bool // it did not take the last heartbeat
 	byHash    together[string, store.Key]
 	standings together[[2]string, store.Standing]
 	latest    together[[2]string, string] // versions of workflows
@@ -115,6 +117,21 @@ func parse(address string, opts Options) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
+// Password is what an address, the environment or a file says the password of a database
+// is, for whoever has to keep it out of what people read; empty for none, and for one
+// that is no secret: a word that is its user's, its database's or everybody's.
+func Password(address string) string {
+	cfg, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return ""
+	}
+	c := cfg.ConnConfig
+	if slices.Contains([]string{c.User, c.Database, c.Host, "postgres", "password", "fermata"}, c.Password) {
+		return ""
+	}
+	return c.Password
+}
+
 // Runs implements store.Store.
 func (s *Store) Runs() store.Runs { return runs{s} }
 
@@ -147,10 +164,14 @@ func (s *Store) Retention() store.Retention { return retention{s} }
 
 // Ping implements store.Store.
 func (s *Store) Ping(ctx context.Context) error {
-	return wrap("ping", s.read(ctx, func(q querier) error {
+	err := s.read(ctx, func(q querier) error {
 		_, err := q.Exec(ctx, `SELECT 1 FROM runs LIMIT 1`)
 		return err
-	}))
+	})
+	if err == nil && s.mute.Load() {
+		err = fmt.Errorf("%w: it answers, and did not take the last heartbeat", store.ErrUnavailable)
+	}
+	return wrap("ping", err)
 }
 
 // Close finishes the writes and reads that are under way, then lets go of the

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -19,13 +20,16 @@ type together[K comparable, V any] struct {
 
 // lookup is a question that is asked, or will be when the one before it is answered.
 type lookup[V any] struct {
-	done chan struct{}
-	v    V
-	err  error
-	next *lookup[V] // of those who came too late for this one; nil for nobody
+	done    chan struct{}
+	v       V
+	err     error
+	waiting int        // who wants to know; a question of nobody is not asked any longer
+	end     func()     // of the question while it is asked; nil before
+	next    *lookup[V] // of those who came too late for this one; nil for nobody
 }
 
-// lookTime bounds one question: it is asked for several, so none of them ends it.
+// lookTime bounds one question: it is asked for several, so none of them ends it, but
+// all of them together do by going away.
 const lookTime = 30 * time.Second
 
 // do answers with what ask says at a moment after the call began.
@@ -46,11 +50,13 @@ func (t *together[K, V]) do(ctx context.Context, k K, ask func(ctx context.Conte
 	default:
 		l = l.next
 	}
+	l.waiting++
 	t.mu.Unlock()
 	select {
 	case <-l.done:
 		return l.v, l.err
 	case <-ctx.Done():
+		t.leave(l)
 		var none V
 		return none, ctx.Err()
 	}
@@ -58,12 +64,23 @@ func (t *together[K, V]) do(ctx context.Context, k K, ask func(ctx context.Conte
 
 func newLookup[V any]() *lookup[V] { return &lookup[V]{done: make(chan struct{})} }
 
+// leave is said by who does not wait any longer. The last one ends the question: who
+// asks and hangs up, again and again, must not leave more behind than he holds.
+func (t *together[K, V]) leave(l *lookup[V]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.waiting--; l.waiting == 0 && l.end != nil {
+		l.end()
+	}
+}
+
 // run asks, and again as long as somebody has come meanwhile.
 func (t *together[K, V]) run(ctx context.Context, k K, l *lookup[V], ask func(ctx context.Context) (V, error)) {
 	for l != nil {
-		one, end := context.WithTimeout(ctx, lookTime)
-		l.v, l.err = ask(one)
-		end()
+		if one, end := t.begin(ctx, l); one != nil {
+			l.v, l.err = asked(one, ask)
+			end()
+		}
 		close(l.done)
 		t.mu.Lock()
 		l = l.next
@@ -74,4 +91,27 @@ func (t *together[K, V]) run(ctx context.Context, k K, l *lookup[V], ask func(ct
 		}
 		t.mu.Unlock()
 	}
+}
+
+// begin is the context of a question; nil if nobody is left who wants to know.
+func (t *together[K, V]) begin(ctx context.Context, l *lookup[V]) (context.Context, func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.waiting == 0 {
+		return nil, nil
+	}
+	one, end := context.WithTimeout(ctx, lookTime)
+	l.end = end
+	return one, end
+}
+
+// asked makes a failure of a panic: it is in a goroutine of nobody, where it would end
+// the whole process and not one request.
+func asked[V any](ctx context.Context, ask func(ctx context.Context) (V, error)) (v V, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a question to the database broke off: %v", p)
+		}
+	}()
+	return ask(ctx)
 }

@@ -68,7 +68,16 @@ func TestDiskFailure(t *testing.T) {
 				nextA, nextB, c := nextStep(a, 200), nextStep(b, 200), newStep(200)
 				set(true, allow)
 				errs := gather(t, s, appending(s, nextA), appending(s, nextB), appending(s, c))
+				pinged := s.Ping(t.Context()) // as long as it lasts, with nobody who writes
 				set(false, 0)
+				if !errors.Is(pinged, store.ErrUnavailable) && (name == "sync" || allow == 0) {
+					t.Errorf("pinged: %v", pinged)
+				}
+				for range 2 {
+					if err := s.Ping(t.Context()); err != nil {
+						t.Errorf("pinged, with room again: %v", err)
+					}
+				}
 				want := map[*store.Append]int{nextA: 3, nextB: 3, c: -1}
 				for i, step := range []*store.Append{nextA, nextB, c} {
 					if errs[i] == nil {

@@ -136,6 +136,9 @@ func (s *Store) Ping(ctx context.Context) error {
 		_, err := c.prep(`SELECT 1 FROM runs LIMIT 1`).one(func(*row) {})
 		return err
 	})
+	if err == nil {
+		err = s.writer.probe(ctx)
+	}
 	return wrap("ping", err)
 }
 
@@ -154,12 +157,16 @@ func (s *Store) Close() error {
 // disk that is full or broken, a folder that lets nobody write.
 var away = []error{sqlite3.FULL, sqlite3.IOERR, sqlite3.CANTOPEN, sqlite3.READONLY, sqlite3.BUSY}
 
+func isAway(err error) bool {
+	return slices.ContainsFunc(away, func(code error) bool { return errors.Is(err, code) })
+}
+
 // wrap says what failed; the sentinels stay recognizable.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if slices.ContainsFunc(away, func(code error) bool { return errors.Is(err, code) }) {
+	if isAway(err) {
 		return fmt.Errorf("sqlite: %s: %w: %w", what, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("sqlite: %s: %w", what, err)

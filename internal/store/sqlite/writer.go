@@ -49,6 +49,9 @@ type writer struct {
 	closed bool
 
 	batch []*request // reused
+
+	// stuck: the last that was written met a disk that is full or broken.
+	stuck atomic.Bool
 }
 
 // startWriter starts a writer on c. open makes another such connection; undo
@@ -193,7 +196,9 @@ func (w *writer) commit(batch []*request) {
 	if len(batch) == 0 {
 		return
 	}
+	before := w.conn.db.TotalChanges()
 	if err := w.conn.prep(`BEGIN IMMEDIATE`).run(); err != nil {
+		w.failed(err)
 		answer(batch, fmt.Errorf("begin: %w", err))
 		return
 	}
@@ -202,6 +207,7 @@ func (w *writer) commit(batch []*request) {
 			continue
 		}
 		w.undo()
+		w.failed(r.err)
 		if err := w.conn.rollback(); err != nil {
 			answer(batch, fmt.Errorf("roll back: %w", err))
 			return
@@ -218,12 +224,42 @@ func (w *writer) commit(batch []*request) {
 	if err := w.conn.prep(`COMMIT`).run(); err != nil {
 		w.conn.rollback()
 		w.undo()
+		w.failed(err)
 		answer(batch, fmt.Errorf("commit: %w", err))
 		return
+	}
+	if w.conn.db.TotalChanges() != before {
+		w.stuck.Store(false)
 	}
 	for _, r := range batch {
 		r.done <- r.err
 	}
+}
+
+func (w *writer) failed(err error) {
+	if isAway(err) {
+		w.stuck.Store(true)
+	}
+}
+
+// probe says whether the disk takes writes. As long as they go well it only looks at
+// that; once they do not, it writes something that changes nothing, so that a host to
+// which nobody sends work finds out that there is room again.
+func (w *writer) probe(ctx context.Context) error {
+	if !w.stuck.Load() {
+		return nil
+	}
+	err := w.send(ctx, 0, func(c *conn) error {
+		version := int64(0)
+		if _, err := c.prep(`PRAGMA user_version`).one(func(r *row) { version = r.int() }); err != nil {
+			return err
+		}
+		return c.db.Exec(fmt.Sprintf(`PRAGMA user_version = %d`, version))
+	})
+	if err == nil {
+		w.stuck.Store(false)
+	}
+	return err
 }
 
 // try executes one request. It reports false if the transaction must not be
