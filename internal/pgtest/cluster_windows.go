@@ -30,7 +30,7 @@ func (c *Cluster) Start() error { return ErrAbsent }
 func (c *Cluster) Stop(syscall.Signal) {}
 
 // Stand makes the server stand still, or go on.
-func (c *Cluster) Stand(syscall.Signal) error { return errAbsent }
+func (c *Cluster) Stand(syscall.Signal) error { return ErrAbsent }
 
 // Close ends the server.
 func (c *Cluster) Close() {}
