@@ -61,6 +61,16 @@ func Refuse(w http.ResponseWriter, e *problem.Error, r Refusal) {
 // RetrySeconds is when to come again, in whole seconds, at least one.
 func RetrySeconds(e *problem.Error) int64 { return max(int64(e.RetryAfter.Seconds()+0.999), 1) }
 
+// Tagged answers with a document under its ETag, or with 304 if the caller has it.
+func Tagged(w http.ResponseWriter, r *Request, etag string, doc []byte) error {
+	w.Header().Set("ETag", etag)
+	if Matches(r.Header, etag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return JSON(w, http.StatusOK, jsontext.Value(doc))
+}
+
 // JSON answers with a value.
 func JSON(w http.ResponseWriter, status int, v any) error {
 	if raw, ok := v.(jsontext.Value); ok {

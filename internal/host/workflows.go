@@ -133,6 +133,14 @@ type Definition struct {
 	Masked bool // something of it is hidden from this caller
 }
 
+// ETag changes with what is shown: with the definition, and with whether it is masked.
+func (w *Definition) ETag() string {
+	if w.Masked {
+		return `"` + w.Digest + `-masked"`
+	}
+	return `"` + w.Digest + `"`
+}
+
 // Workflow reads a definition: the latest version, or the one named. Whoever may
 // change workflows gets it as it is; to others the default value of a variable
 // that is declared sensitive is masked, as the variable's value is in every run.

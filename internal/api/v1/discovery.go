@@ -14,15 +14,10 @@ func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
 		return problem.Internal(err)
 	}
 	h := w.Header()
-	h.Set("ETag", etag)
 	h.Set("Capabilities-Etag", etag) // the older name of the same
 	h.Set("Cache-Control", "public, max-age=300")
 	api.Varies(h)
-	if api.Matches(r.Header, etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	return api.JSON(w, http.StatusOK, jsontext.Value(doc))
+	return api.Tagged(w, r, etag, doc)
 }
 
 func (a *API) getOpenAPI(w http.ResponseWriter, _ *api.Request) error {

@@ -8,7 +8,6 @@ import (
 	"github.com/fermata-run/fermata/internal/ids"
 	"github.com/fermata-run/fermata/internal/problem"
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
@@ -20,16 +19,7 @@ func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Call
 	if err != nil {
 		return err
 	}
-	etag := `"` + wf.Digest + `"`
-	if wf.Masked {
-		etag = `"` + wf.Digest + `-masked"`
-	}
-	w.Header().Set("ETag", etag)
-	if api.Matches(r.Header, etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	return api.JSON(w, http.StatusOK, jsontext.Value(wf.Definition))
+	return api.Tagged(w, r, wf.ETag(), wf.Definition)
 }
 
 // postWorkflow registers the definition in the body under the id it names.

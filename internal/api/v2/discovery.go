@@ -13,14 +13,9 @@ import (
 func (a *API) getCapabilities(w http.ResponseWriter, r *api.Request) error {
 	doc, etag := a.host.Capabilities()
 	h := w.Header()
-	h.Set("ETag", etag)
 	h.Set("Cache-Control", "public, max-age=300")
 	api.Varies(h)
-	if api.Matches(r.Header, etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	return api.JSON(w, http.StatusOK, jsontext.Value(doc))
+	return api.Tagged(w, r, etag, doc)
 }
 
 func (a *API) getOpenAPI(w http.ResponseWriter, _ *api.Request) error {

@@ -1,7 +1,6 @@
 package v2
 
 import (
-	"bytes"
 	"net/http"
 
 	"github.com/fermata-run/fermata/internal/api"
@@ -45,7 +44,7 @@ func (a *API) forkRun(w http.ResponseWriter, r *api.Request, c identity.Caller) 
 	}
 	f := host.ForkRun{Mode: string(b.Mode), Options: event.ForkOptions(b.RunOptionsOverlay)}
 	if b.FromSeq != nil {
-		n, ok := whole(b.FromSeq)
+		n, ok := api.Sequence(b.FromSeq)
 		if !ok {
 			return problem.Invalid("fromSeq", "want a whole number that is not negative")
 		}
@@ -58,21 +57,6 @@ func (a *API) forkRun(w http.ResponseWriter, r *api.Request, c identity.Caller) 
 	return api.JSON(w, http.StatusCreated, forkedBody{
 		out.ID.String(), out.Source.String(), out.FromSeq, out.Mode, out.Status, "/runs/" + out.ID.Segment() + "/events",
 	})
-}
-
-// whole reads a sequence; one beyond what a log can have is none all the same.
-func whole(v jsontext.Value) (int64, bool) {
-	if v.Kind() != '0' || bytes.ContainsAny(v, "-.eE") {
-		return 0, false
-	}
-	var n int64
-	for _, d := range v {
-		if n > (1<<62)/10 {
-			return 1 << 62, true
-		}
-		n = n*10 + int64(d-'0')
-	}
-	return n, true
 }
 
 func (a *API) diffRun(w http.ResponseWriter, r *api.Request, c identity.Caller) error {

@@ -6,7 +6,6 @@ import (
 	"github.com/fermata-run/fermata/internal/api"
 	"github.com/fermata-run/fermata/internal/identity"
 	"github.com/fermata-run/fermata/internal/problem"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Caller) error {
@@ -24,16 +23,7 @@ func (a *API) getWorkflow(w http.ResponseWriter, r *api.Request, c identity.Call
 	if err != nil {
 		return err
 	}
-	etag := `"` + wf.Digest + `"`
-	if wf.Masked {
-		etag = `"` + wf.Digest + `-masked"`
-	}
-	w.Header().Set("ETag", etag)
-	if api.Matches(r.Header, etag) {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
-	return api.JSON(w, http.StatusOK, jsontext.Value(wf.Definition))
+	return api.Tagged(w, r, wf.ETag(), wf.Definition)
 }
 
 // definition reads a workflow's text. It is decoded by the definition's own
